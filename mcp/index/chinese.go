@@ -1,7 +1,7 @@
 package index
 
-// zh gives the English words for Chinese ones, simplified and traditional, so
-// that a Chinese request finds an English tool: "zh zh…=en en…" a line.
+// zh maps Chinese words, simplified and traditional, to English ones, so that a Chinese
+// request finds an English tool. Each line has the form "zh zh…=en en…".
 const zh = `
 天气 天氣=weather
 天气预报 天氣預報 预报 預報=weather forecast

@@ -2,33 +2,32 @@ package index
 
 import "math"
 
-// expansion is one term that stands for a word of the request.
+// expansion is one term that represents a word of the request.
 type expansion struct {
 	term   term
 	factor float64 // 1 for the word itself
-	why    Signal  // Words for the word itself, or Synonyms
+	why    Signal  // Words for the word itself, otherwise Synonyms
 	unit   float32
 }
 
-// concept is one word of a request as this index knows it.
+// concept is one word of a request, resolved against this index.
 type concept struct {
 	word      string
-	whole     string   // see asked
-	english   []string // what a Chinese word means
+	whole     string   // as in asked
+	english   []string // translations of a Chinese word
 	literal   bool
-	mended    bool    // terms are a guess at what was meant
-	weight    float64 // less than 1 for values
+	mended    bool    // terms are guessed corrections
+	weight    float64 // below 1 for values
 	sentences uint32
-	idf       float64 // damped; of the word itself, also where no tool has it
-	rarity    float64 // weight by how rare the word is in English
+	idf       float64 // damped idf of the word itself, even if no tool has it
+	rarity    float64 // weight by the word's rarity in English
 	terms     []expansion
 }
 
-// near says whether the expansion counts as the word itself rather than as
-// something like it.
+// near reports whether the expansion counts as the word itself, not as a similar word.
 func (e expansion) near() bool { return e.factor >= 0.5 }
 
-// idf is the damped rarity of a word that df of the tools have.
+// idf returns the damped inverse document frequency of a word that df of the tools have.
 func (s *search) idf(df int) float64 {
 	known := &s.sc.rarity[df]
 	if *known == 0 {
@@ -38,7 +37,7 @@ func (s *search) idf(df int) float64 {
 	return *known
 }
 
-// resolve meets the request with the index's vocabulary.
+// resolve resolves the request's words against the index's vocabulary.
 func (s *search) resolve() []concept {
 	lex, req, w, snap := loadLexicon(), &s.req, s.w, s.snap
 	out := make([]concept, 0, len(req.words))
@@ -74,7 +73,7 @@ func (s *search) resolve() []concept {
 		}
 		if !known {
 			if cjk(a.word) && len(a.english) == 0 {
-				continue // most pairs of signs are no words
+				continue // most pairs of characters are not words
 			}
 			if w.mended > 0 && len(c.terms) == 0 {
 				snap.correctSpelling(a, &c, w)
@@ -97,7 +96,7 @@ func cjk(w string) bool {
 	return false
 }
 
-// addWord adds the term of a stem, if a tool has it.
+// addWord adds the term of a stem if a tool has it.
 func (c *concept) addWord(s *snapshot, stem string, factor float64) {
 	if t, ok := s.words.stems.find(stem); ok {
 		c.add(s, t, factor, Synonyms)

@@ -2,16 +2,16 @@ package index
 
 import "strings"
 
-// Share is what one signal adds to a tool's place in the ranking.
+// Share is the contribution of one signal to a tool's rank.
 type Share struct {
 	Signal Signal
-	Value  float64 // in units of what the words give the best tool, which is 1
+	Value  float64 // relative to the best tool's score for words, which is 1
 }
 
-// Explain says what each signal adds for one tool, the words and what corrects
-// them first. Under a configured embedder the vector's value is its cosine,
-// which is fused by rank and not added. It returns nil for a tool that is not
-// indexed and for an empty request.
+// Explain returns each signal's contribution for one tool, first the words and their
+// corrections. With a configured embedder the vector's value is its cosine, which is fused
+// by rank and not added. It returns nil for a tool that is not indexed and for an empty
+// request.
 func (x *Index) Explain(q Query, toolID string) []Share {
 	snap := x.now.Load()
 	if snap.live == 0 || strings.TrimSpace(q.Text) == "" {
@@ -50,8 +50,7 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 	return out
 }
 
-// candidate returns the tool's entry in the running, and puts it there if it
-// was not.
+// candidate returns the tool's entry among the candidates, and adds it if it is missing.
 func (s *search) candidate(num uint32) *candidate {
 	cands := s.sc.cands
 	for i := range cands {
@@ -66,7 +65,8 @@ func (s *search) candidate(num uint32) *candidate {
 	return s.candidate(num)
 }
 
-// kind says why the concept adds to the words of one tool, and how much.
+// kind returns the signal through which the concept adds to one tool's words, and the
+// amount.
 func (c *concept) kind(d *doc) (Signal, float32) {
 	for i := range c.terms {
 		one := *c

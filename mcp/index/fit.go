@@ -2,27 +2,26 @@ package index
 
 import "math"
 
-// The rule of this file: whether a tool fits does not depend on which other tools
-// there are. In an index of one server's twenty tools every word is common, in one
-// of ten thousand few are; so a word weighs here by how rare it is in English, not
-// among the tools.
+// The rule of this file: whether a tool fits does not depend on the other tools in the
+// index. In an index of one server's twenty tools every word is common, in one of ten
+// thousand few are; so a word is weighted here by its rarity in English, not among the
+// tools.
 
-// A logistic regression over requests to toolboxes of 1 to 40 servers, with and
-// without the right one, rounded; eval prints what it keeps and refuses. The
-// weight of the logarithm of how much of the request one of the first tools says is
-// with the others, in [tuned].
+// Weights of a logistic regression over requests to toolboxes of 1 to 40 servers, with and
+// without the right one, rounded; eval prints how many requests it answers and refuses. The
+// weight of the logarithm of [search.mostSaid] is among the others, in [tuned].
 const (
-	fitWords = 10.0 // of the share of the request that the tool's weightiest fields say
+	fitWords = 10.0 // for the share of the request that the tool's heaviest fields contain
 	fitNone  = -7.7
-	fitDepth = 5 // first tools that are looked at
+	fitDepth = 5 // number of first tools that are examined
 )
 
-// fitVerb is what a verb of action counts of a word as rare: "create" says what to
-// do and not to what, and nearly every toolbox has a tool that creates something.
+// fitVerb is the factor for the rarity of an action verb: "create" names the action and not
+// the object, and nearly every toolbox has a tool that creates something.
 const fitVerb = 0.5
 
-// rarity is how rare a word of a request is in English: minus the logarithm of how
-// often it is said.
+// rarity returns how rare a word of a request is in English: the negative logarithm of its
+// frequency.
 func rarity(word string, english []string) float64 {
 	r, ok := commonWords().rankOf(word, english)
 	if !ok {
@@ -38,7 +37,8 @@ func rarity(word string, english []string) float64 {
 	return rare
 }
 
-// fit is how likely a candidate does what is asked for, 0 to 1; said is [search.mostSaid].
+// fit returns the probability, 0 to 1, that a candidate does what the request asks for.
+// said is [search.mostSaid].
 func (s *search) fit(c *candidate, said float64) float64 {
 	words, all, broken := 0.0, 0.0, s.broken(c)
 	for i := range s.concepts {
@@ -61,7 +61,7 @@ func (s *search) fit(c *candidate, said float64) float64 {
 	return 1 / (1 + math.Exp(-fitNone-fitWords*words/all-s.w.said*math.Log1p(said)))
 }
 
-// mostSaid is how much of the request the first tool says that says the most of it.
+// mostSaid returns the largest share of the request that one of the first tools contains.
 func (s *search) mostSaid() float64 {
 	most := 0.0
 	for i := range s.sc.cands[:min(len(s.sc.cands), fitDepth)] {
@@ -72,9 +72,8 @@ func (s *search) mostSaid() float64 {
 	return most
 }
 
-// broken returns a bit for each part of a word that was written as one and that the
-// tool says neither whole nor in all its parts: a tool with a git-like output says
-// nothing of GitHub.
+// broken returns a bit for each part of a compound word that the tool contains neither
+// whole nor in all its parts: a tool with a git-like output doesn't mention GitHub.
 func (s *search) broken(c *candidate) (parts uint64) {
 	said := s.sc.near[c.num] | s.sc.like[c.num]
 	for i := range s.concepts {

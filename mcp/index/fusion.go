@@ -9,34 +9,33 @@ import (
 )
 
 const (
-	rankOffset = 60 // of reciprocal rank fusion (Cormack, Clarke, Büttcher 2009)
+	rankOffset = 60 // for reciprocal rank fusion (Cormack, Clarke, Büttcher 2009)
 	denseDepth = 50
 
-	sampled  = 512 // tools that show how a request's cosines are spread
-	witness  = 3   // first places by words that are held against the spread
-	doubt    = 2.4 // standard deviations: up to here the model is not followed, from half as much again on fully
+	sampled  = 512 // tools sampled for the distribution of a request's cosines
+	witness  = 3   // number of first tools by words that are compared with the distribution
+	doubt    = 2.4 // standard deviations: below this the model is ignored, from 1.5 times this on fully trusted
 	doubtOfN = 0.33
 
-	// A model whose witnesses stood out in at least reliable of its requests is
-	// followed more and more also where they do not, up to proven fully.
+	// If the witnesses stood out in at least reliable of a model's requests, the model is
+	// also trusted in requests where they do not: increasingly, and fully from proven on.
 	reliable = 0.8
 	proven   = 0.93
-	trials   = 2 // failed requests that every model begins with
+	trials   = 2 // failed requests in the initial record of every model
 )
 
-// record counts how a model did in the requests so far. It is one model's: a
-// new space begins again.
+// record counts how well a model did in earlier requests. A new space starts a new record.
 type record struct {
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	asked, won float64
 }
 
-// note counts a request and returns how far the model is followed on its
-// record alone, 0 to 1.
+// note counts a request and returns how far the record alone lets the model be trusted, 0
+// to 1.
 func (r *record) note(stoodOut bool) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.asked >= 1000 { // what was long ago fades
+	if r.asked >= 1000 { // old requests count less and less
 		r.asked, r.won = r.asked/2, r.won/2
 	}
 	r.asked++
@@ -46,23 +45,22 @@ func (r *record) note(stoodOut bool) float64 {
 	return min(max((r.won/(r.asked+trials)-reliable)/(proven-reliable), 0), 1)
 }
 
-// fuse ranks by the vectors of a configured embedder and by words together:
-// reciprocal ranks, the vectors with share, the words with the rest.
+// fuse combines the ranking by the vectors of a configured embedder with the ranking by
+// words: reciprocal ranks, the vectors weighted with share, the words with the rest.
 //
-// A model that turns out weak must not drag the words down, and nobody has
-// labels to tell. But two rankings that are both any good lean the same way,
-// however they came about. So the first places by words are looked up among
-// the model's cosines for all tools: where they do not stand out there, the
-// model is not followed. Measured (eval): the witnesses of random vectors stand
-// 0 to 1 deviations above the mean, of vectors of mere letters 1 to 2, of a
+// A weak model must not degrade the ranking by words, and there are no labels to detect
+// one. But two useful rankings correlate, however they were made. So the first tools by
+// words, the witnesses, are looked up among the model's cosines for all tools: if they do
+// not stand out there, the model is ignored. Measured (eval): the witnesses of random
+// vectors are 0 to 1 deviations above the mean, of vectors of mere letters 1 to 2, of a
 // large model 3 to 6.
 //
-// Sometimes the words are all wrong, and a model that knows better has no
-// witness among them. A request alone can't tell that from a weak model; the
-// requests before it can ([record]): a good one is borne out nearly every time.
+// Sometimes all words are misleading, and a better model has no witness among them. A
+// single request can't distinguish that from a weak model; earlier requests can ([record]):
+// a good model is confirmed nearly every time.
 func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 	if !(share > 0) {
-		return nil // a setting of 0, or no number
+		return nil // a setting of 0, or NaN
 	}
 	dense, err := s.scan(ctx, v, max(denseDepth, 2*s.q.TopK))
 	if err != nil {
@@ -73,7 +71,7 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 	for i := range s.sc.cands {
 		c := &s.sc.cands[i]
 		c.total = (1 - share) / float64(rankOffset+i+1)
-		if s.snap.vecs[c.num] == nil { // not embedded yet, or not embeddable: its place by words is all there is
+		if s.snap.vecs[c.num] == nil { // not embedded yet, or not embeddable: only its rank by words counts
 			c.total += share / float64(rankOffset+i+1)
 		}
 	}
@@ -97,15 +95,15 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 	return nil
 }
 
-// trust is how far the ranking by v is followed, 0 to 1.
+// trust returns how far the ranking by v is trusted, 0 to 1.
 func (s *search) trust(v []float32) float64 {
 	cands := s.sc.cands
 	if len(cands) == 0 || cands[0].cover < almostNothing {
-		return 1 // the words know nothing better
+		return 1 // the words have no better ranking
 	}
 	mean, deviation, n := s.spread(v)
 	if n < 2 || deviation < 1e-4 {
-		return 0 // it says the same of every tool
+		return 0 // it rates every tool the same
 	}
 	sum, seen := 0.0, 0
 	for i := range cands[:min(len(cands), witness, 1+n/10)] {
@@ -115,15 +113,15 @@ func (s *search) trust(v []float32) float64 {
 		}
 	}
 	if seen == 0 {
-		return 0 // nobody can vouch for it
+		return 0 // there is no witness
 	}
 	above := (sum/float64(seen) - mean) / deviation
-	limit := min(doubt, doubtOfN*math.Sqrt(float64(n))) // few tools leave no room for more
+	limit := min(doubt, doubtOfN*math.Sqrt(float64(n))) // among few tools no larger deviation is possible
 	return max(min(max(2*(above/limit-1), 0), 1), s.snap.space.record.note(above > 1.4*limit))
 }
 
-// spread returns mean and standard deviation of the cosines of v with up to
-// sampled tools, evenly taken, and their number.
+// spread returns mean and standard deviation of the cosines of v with up to sampled tools,
+// evenly spaced, and their number.
 func (s *search) spread(v []float32) (mean, deviation float64, n int) {
 	step := 1 + s.snap.live/sampled
 	sum, squares, i := 0.0, 0.0, 0

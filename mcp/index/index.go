@@ -2,43 +2,42 @@
 //
 // # How a request is answered
 //
-// A lexical ranking leads. [parse] cuts the request into words and sets values
-// apart from what is asked for; the words, their synonyms and their corrected typos become
-// concepts; BM25F over name, title, description, parameters and server ranks
-// every tool that has one of them (rank.go). The best candidates are then
-// looked at more closely by a few plain signals (signals.go), each a function
-// of its own with its reason, all weights in one place.
+// The ranking is primarily lexical. [parse] splits the request into words and separates
+// values from the rest; the words, their synonyms and their corrected typos become
+// concepts; BM25F over name, title, description, parameters and server ranks every tool
+// that contains one of them (rank.go). The best candidates are then re-ranked by a few
+// simple signals (signals.go). Each is a separate function with its rationale, and all
+// weights are in one place.
 //
-// chromem-go holds the tools' vectors (vectors.go). With the embedded embedder
-// (wordtable.go) they re-rank the candidates at a small weight and search alone
-// only where no word of the request meets. With a configured [Embedder] its
-// vectors lead, and that ranking is fused in.
+// chromem-go stores the tools' vectors (vectors.go). With the embedded embedder
+// (wordtable.go) they re-rank the candidates with a small weight, and are searched on their
+// own only if no word of the request matches. With a configured [Embedder] its vectors
+// dominate, and that ranking is fused with the lexical one.
 //
 // # Snapshots
 //
-// A search reads one immutable [snapshot] and never waits. [Index.Replace]
-// builds the next one from the last: term lists are append-only, so a list of
-// the next snapshot shares its memory with the same list of the last, and a
-// search that holds a shorter slice never sees what was appended behind it. A
-// removed tool is only marked; when the marked ones outweigh half of the rest,
-// the next update writes everything again. Scores depend on what is indexed,
-// never on the order in which it came.
+// A search reads one immutable [snapshot] and never blocks. [Index.Replace] builds the next
+// one from the last: term lists are append-only, so a list of the next snapshot shares its
+// memory with the same list of the last, and a search that holds a shorter slice never sees
+// entries appended behind it. A removed tool is only marked; when the marked ones outnumber
+// half of the rest, the next update compacts the index. Scores depend on the indexed tools,
+// never on the order in which they were added.
 //
-// Lengths are normed by typical ones, not by this index's averages, so that a
-// tool's share in the ranking is fixed when it is read and adding a server
-// costs that server's tools only.
+// Lengths are normalized by typical ones, not by this index's averages, so that a tool's
+// weights are fixed when it is read, and adding a server costs only the work for that
+// server's tools.
 //
 // # Learning
 //
-// Requests that led to a call are kept beside the index (learned.go) and vote
-// in later searches; they never change what a tool's words are.
+// Requests that led to a call are stored beside the index (learned.go) and vote in later
+// searches; they never change a tool's words.
 //
 // # Score
 //
-// [store.Hit.Score] is how likely the tool does what is asked for, 0 to 1 (fit.go).
-// It does not depend on how many tools there are, so a threshold on it means the
-// same everywhere, and it falls with the rank. Where no tool reaches
-// [Query.MinScore] the answer has no hits: the nearest are apart, in [Answer.Near].
+// [store.Hit.Score] is the probability that the tool does what the request asks for, 0 to 1
+// (fit.go). It does not depend on the number of tools, so a threshold on it means the same
+// everywhere, and it decreases with the rank. If no tool reaches [Query.MinScore], the
+// answer has no hits, and the nearest tools are in [Answer.Near].
 package index
 
 import (
@@ -54,73 +53,72 @@ import (
 	"nize/store"
 )
 
-// Embedder turns texts into vectors. It must be safe for concurrent use. The
-// embedded one is in wordtable.go; a real one calls a provider (llm/openai).
+// Embedder converts texts to vectors. It must be safe for concurrent use. The embedded one
+// is in wordtable.go; a real one calls a provider (llm/openai).
 type Embedder interface {
-	// Model identifies the model and its dimensions. It is the key under which
-	// vectors are cached: change it when either changes.
+	// Model identifies the model and its dimensions. It is the key under which vectors are
+	// cached, so it must change if either changes.
 	Model() string
-	// Embed returns one vector per text, all of one length.
+	// Embed returns one vector per text, all of the same length.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Options of New. The zero value works: no cache, embedded vectors, no log.
+// Options configures New. The zero value works: no cache, embedded vectors, no log.
 type Options struct {
 	Log      *slog.Logger
 	Vectors  store.Vectors  // cache of a configured embedder's vectors; nil caches in memory only
-	Embedder Embedder       // nil is the embedded one
-	Fusion   func() float64 // share of a configured embedder in the ranking, 0 to 1, read at every search; nil is DefaultFusion
-	Learned  func() bool    // whether what was learned counts, read at every search; nil is yes
+	Embedder Embedder       // nil means the embedded one
+	Fusion   func() float64 // share of a configured embedder in the ranking, 0 to 1, read at every search; nil means DefaultFusion
+	Learned  func() bool    // whether learned requests count, read at every search; nil means yes
 }
 
 // DefaultFusion is the share of a configured embedder in the ranking, measured
 // on the azure requests of the evaluation (see eval).
 const DefaultFusion = 0.9
 
-// Bounds of a query.
+// Limits of a query.
 const (
 	DefaultTopK = 5
 	MaxTopK     = 50
 )
 
-// Query asks for tools.
+// Query is a search for tools.
 type Query struct {
 	Text   string
-	Domain string // a domain's or a server's id; "" searches all
-	TopK   int    // 0 is DefaultTopK; at most MaxTopK
-	// MinScore leaves out hits with a lower score. At the default of
-	// index.min_similarity, 0.4, a toolbox of three servers answers 95 of 100
-	// requests for which it has a tool, and refuses 71 of 100 for which it has none
-	// (eval prints the table).
+	Domain string // id of a domain or a server; "" searches all
+	TopK   int    // 0 means DefaultTopK; at most MaxTopK
+	// MinScore drops hits with a lower score. At the default of index.min_similarity, 0.4,
+	// a toolbox of three servers answers 95 of 100 requests for which it has a tool, and
+	// refuses 71 of 100 for which it has none (eval prints the table).
 	MinScore float64
-	// Keep is the access filter; nil keeps all. It works inside the search, so
-	// that a narrow view still gets TopK hits. It must not block.
+	// Keep is the access filter; nil keeps all. It is applied inside the search, so that a
+	// narrow view still gets TopK hits. It must not block.
 	Keep func(store.Tool) bool
-	// Servers that were used earlier in this conversation; their tools come a
-	// little further in front.
+	// Servers that were used earlier in this conversation; their tools rank slightly
+	// higher.
 	Servers []string
-	// Weigh multiplies the weights of signals, to measure what they are worth; 0
-	// leaves one out. nil is as they were tuned.
+	// Weigh multiplies the weights of signals, to measure their value; 0 disables one. nil
+	// means the tuned weights.
 	Weigh map[Signal]float64
 }
 
-// Answer is what a search found, best first.
+// Answer is the result of a search, best first.
 type Answer struct {
-	Hits     []store.Hit // without schemas: those are in the store
-	Degraded bool        // a configured embedder did not answer; words alone ranked
-	Near     []store.Hit // the nearest, where none fits: they may do something else
-	Note     string      // says in words when nothing fits, "" otherwise
+	Hits     []store.Hit // without schemas, which are in the store
+	Degraded bool        // a configured embedder did not respond; ranked by words alone
+	Near     []store.Hit // if no tool fits, the nearest ones; they may do something else
+	Note     string      // message if no tool fits, otherwise ""
 }
 
-// Domain is a field that tools belong to.
+// Domain is a subject area that tools belong to.
 type Domain struct {
 	ID          string
 	Description string
 	Tools       int
 }
 
-// Index is the tools of all servers, ready to be searched. Its methods are
-// safe for concurrent use.
+// Index holds the tools of all servers for searching. Its methods are safe for concurrent
+// use.
 type Index struct {
 	log     *slog.Logger
 	fusion  func() float64
@@ -131,13 +129,13 @@ type Index struct {
 	memory  memory
 	vectors keeper
 
-	mu    sync.Mutex           // guards what follows: one update at a time
-	taken map[string]time.Time // by server, when its tools were taken in last
+	mu    sync.Mutex           // guards the fields below: one update at a time
+	taken map[string]time.Time // by server: time of the last Replace
 	vocab *vocabulary
-	read  reader // remembers what words it has met
+	read  reader // caches the words that it has seen
 }
 
-// New returns an empty index. Close ends what it started.
+// New returns an empty index. Close ends its background work.
 func New(o Options) *Index {
 	x := &Index{log: o.Log, fusion: o.Fusion, learned: o.Learned, weights: tuned, taken: map[string]time.Time{}, vocab: new(vocabulary)}
 	if x.log == nil {
@@ -155,12 +153,12 @@ func New(o Options) *Index {
 	return x
 }
 
-// Close ends the background work and waits for it. Searches still answer.
+// Close ends the background work and waits for it. Searches still work.
 func (x *Index) Close() { x.vectors.close() }
 
-// Replace makes tools the tools of the server. It costs the time to read those
-// of them that changed; searches go on reading the old ones until it is done.
-// Vectors of a configured embedder follow in the background.
+// Replace replaces the tools of a server. It takes the time to read the changed tools;
+// searches use the old ones until it is done. Vectors of a configured embedder follow in
+// the background.
 func (x *Index) Replace(ctx context.Context, server store.Server, tools []store.Tool) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("indexing %s: %w", server.Name, err)
@@ -175,7 +173,7 @@ func (x *Index) Replace(ctx context.Context, server store.Server, tools []store.
 	return nil
 }
 
-// Remove takes the tools of the server out.
+// Remove removes the tools of a server.
 func (x *Index) Remove(server string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -186,11 +184,11 @@ func (x *Index) Remove(server string) {
 	u.remove(server)
 	x.publishLocked(u)
 	delete(x.taken, server)
-	x.vectors.wake() // who waits for all vectors asks about this snapshot now
+	x.vectors.wake() // callers of WaitForVectors now wait for this snapshot
 }
 
-// Domains lists the domains that hold a tool that keep lets through, by id;
-// nil keeps all.
+// Domains returns the domains that contain a tool which keep accepts, sorted by id; nil
+// accepts all.
 func (x *Index) Domains(keep func(store.Tool) bool) []Domain {
 	snap := x.now.Load()
 	var out []Domain
@@ -209,7 +207,7 @@ func (x *Index) Domains(keep func(store.Tool) bool) []Domain {
 			out = slices.Insert(out, i, Domain{ID: s.about.domain})
 		}
 		out[i].Tools += n
-		// A domain of several servers is described by those that say something.
+		// A domain of several servers is described by those that have a description.
 		if t := s.about.description; t != "" && len(out[i].Description)+len(t) < 300 {
 			if out[i].Description != "" {
 				out[i].Description += " · "
@@ -227,7 +225,7 @@ func (x *Index) Domains(keep func(store.Tool) bool) []Domain {
 	return out
 }
 
-// names describes a domain of which no server says anything by its first tools.
+// names describes a domain whose servers have no description by its first tools.
 func (s *snapshot) names(d Domain, keep func(store.Tool) bool) string {
 	var some []string
 	for _, sv := range s.servers {
@@ -247,9 +245,9 @@ func (s *snapshot) names(d Domain, keep func(store.Tool) bool) string {
 	return text
 }
 
-// Domain lists up to n tools of a domain, by server and name, that come after the tool id
-// after and that keep lets through. next is the value of after for the rest,
-// "" at the end. Tools come without schemas.
+// Domain returns up to n tools of a domain that keep accepts, sorted by server and name,
+// starting after the tool id after. next is the value of after for the next page, or "" at
+// the end. The tools have no schemas.
 func (x *Index) Domain(id, after string, n int, keep func(store.Tool) bool) (tools []store.Tool, next string) {
 	if n <= 0 {
 		return nil, ""
@@ -257,7 +255,7 @@ func (x *Index) Domain(id, after string, n int, keep func(store.Tool) bool) (too
 	snap := x.now.Load()
 	server, name, _ := store.SplitToolID(after)
 	last := &doc{about: &about{name: server}, name: name}
-	for _, s := range snap.servers { // by name, as their tools are
+	for _, s := range snap.servers { // servers and their tools are sorted by name
 		if s.about.domain != id && s.about.name != id {
 			continue
 		}

@@ -17,44 +17,44 @@ import (
 )
 
 const (
-	batchSize    = 64  // texts of one call of an embedder
-	cacheBatch   = 512 // keys of one look into the cache
+	batchSize    = 64  // texts per call of an embedder
+	cacheBatch   = 512 // keys per lookup in the cache
 	queryTimeout = 3 * time.Second
 	batchTimeout = 60 * time.Second
-	restAfter    = 5 * time.Second // a query's embedding failed: no query asks again for so long
+	restAfter    = 5 * time.Second // after a query's embedding failed, queries don't call the embedder for this long
 	firstRetry   = 2 * time.Second
 	lastRetry    = 5 * time.Minute
 )
 
-// keeper brings the vectors of a configured embedder into the index, in the
-// background, and asks it about queries.
+// keeper computes the vectors of a configured embedder in the background, and embeds
+// queries.
 type keeper struct {
 	index  *Index
 	log    *slog.Logger
 	cache  store.Vectors
-	failed atomic.Bool  // the embedder that is wanted did not answer when it was last asked
-	rest   atomic.Int64 // unix nanoseconds until which queries do not ask it
+	failed atomic.Bool  // the last call of the wanted embedder failed
+	rest   atomic.Int64 // unix nanoseconds until which queries don't call the embedder
 
-	computed atomic.Int64             // vectors, since the start
-	full     atomic.Pointer[snapshot] // the last one whose vectors are all there
+	computed atomic.Int64             // vectors computed since the start
+	full     atomic.Pointer[snapshot] // the last snapshot with all vectors
 
-	// The worker's own: texts without a usable vector, which are not tried again.
+	// Used by the worker only: texts without a usable vector, which are not retried.
 	bad   []string
 	badOf *space
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	wakeup chan struct{} // of one: a second signal before the first is taken says the same
+	wakeup chan struct{} // capacity 1: further signals before the first is received are redundant
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	fails  failures
-	filled map[string]time.Time // by server, when the space that serves got the last vector of one of its tools
-	beat   chan struct{}        // closed and made again when something was done or failed
-	want   *space               // compared as a pointer: an Embedder need not be comparable
+	filled map[string]time.Time // by server: when the active space got the last vector of one of its tools
+	beat   chan struct{}        // closed and replaced after each progress or failure
+	want   *space               // compared as a pointer, because an Embedder need not be comparable
 	closed bool
 }
 
-// failures are those of the wanted embedder since it answered last.
+// failures counts the wanted embedder's failures since its last success.
 type failures struct {
 	n    int
 	last string
@@ -82,7 +82,7 @@ func (k *keeper) close() {
 	<-k.done
 }
 
-// wake has the worker look whether a vector is missing.
+// wake makes the worker check for missing vectors.
 func (k *keeper) wake() {
 	select {
 	case k.wakeup <- struct{}{}:
@@ -90,7 +90,7 @@ func (k *keeper) wake() {
 	}
 }
 
-// tell lets those know who wait for the worker.
+// tell notifies the goroutines that wait for the worker.
 func (k *keeper) tell() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,9 +104,9 @@ func (k *keeper) wanted() *space {
 	return k.want
 }
 
-// SetEmbedder makes e the embedder; nil is the embedded one. It returns at
-// once: the tools are embedded again in the background while the old vectors
-// serve. It fails only on a closed index and a cancelled context.
+// SetEmbedder sets the embedder; nil means the embedded one. It returns immediately: the
+// tools are embedded again in the background while the old vectors are used. It returns an
+// error only if the index is closed or ctx is cancelled.
 func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("changing the embedder: %w", err)
@@ -126,9 +126,9 @@ func (x *Index) SetEmbedder(ctx context.Context, e Embedder) error {
 	return nil
 }
 
-// RecomputeVectors has a configured embedder compute every vector again, in the background
-// while the old ones serve. Embedded vectors follow from the text alone and
-// cannot get old.
+// RecomputeVectors makes a configured embedder compute every vector again, in the
+// background, while the old ones are used. Embedded vectors depend only on the text and
+// can't become outdated.
 func (x *Index) RecomputeVectors() {
 	k := &x.vectors
 	k.mu.Lock()
@@ -143,11 +143,11 @@ func (x *Index) RecomputeVectors() {
 	k.wake()
 }
 
-// Computed is how many vectors were computed since the start.
+// Computed returns how many vectors were computed since the start.
 func (x *Index) Computed() int { return int(x.vectors.computed.Load()) }
 
-// WaitForVectors waits until every tool has its vector, and calls tell as they come. It
-// fails when the embedder does not answer.
+// WaitForVectors waits until every tool has its vector, and calls tell after each progress.
+// It returns an error if the embedder does not respond.
 func (x *Index) WaitForVectors(ctx context.Context, tell func() error) error {
 	k := &x.vectors
 	for {
@@ -174,14 +174,14 @@ func (x *Index) WaitForVectors(ctx context.Context, tell func() error) error {
 	}
 }
 
-// run is the worker: it ends with ctx.
+// run is the worker; it returns when ctx ends.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
 	retry := time.NewTimer(time.Hour)
 	retry.Stop()
 	defer retry.Stop()
 	wait := firstRetry
-	var down *space // failed last; it is asked again when the timer says so
+	var down *space // the space whose embedder failed last; retried when the timer fires
 	for {
 		rung := false
 		select {
@@ -193,7 +193,7 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		e := k.wanted()
 		if rung && e == down {
-			continue // a new tool does not make it answer
+			continue // a new tool is no reason to retry
 		}
 		err := k.fill(ctx, e)
 		if ctx.Err() != nil {
@@ -210,9 +210,9 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// note keeps whether the wanted embedder answered; down says that it is e, and
-// did not. What came of one that is not wanted any more says nothing of the
-// next, which may not have been asked yet.
+// note records whether the wanted embedder responded. It returns down true if e is the
+// wanted one and failed. The result of an embedder that is no longer wanted is ignored,
+// because it says nothing about the next one.
 func (k *keeper) note(e *space, err error) (down bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -230,9 +230,9 @@ func (k *keeper) note(e *space, err error) (down bool) {
 	return err != nil
 }
 
-// fill gives every tool its vector by e and then makes e the space of the index.
+// fill computes every tool's vector with e and then makes e the active space of the index.
 func (k *keeper) fill(ctx context.Context, e *space) error {
-	have := make(map[string][]float32) // by key; nil for a text that has no usable vector
+	have := make(map[string][]float32) // by key; nil for a text without a usable vector
 	if k.badOf != e {
 		k.badOf, k.bad = e, nil
 	}
@@ -243,7 +243,7 @@ func (k *keeper) fill(ctx context.Context, e *space) error {
 		snap := k.index.now.Load()
 		same := snap.space == e
 		if same && e.embedder == nil {
-			return nil // Replace does it
+			return nil // Replace computes them
 		}
 		var missing []*doc
 		for _, sv := range snap.servers {
@@ -258,13 +258,13 @@ func (k *keeper) fill(ctx context.Context, e *space) error {
 			}
 		}
 		if snap.live == 0 && e.embedder != nil {
-			return nil // it was not asked once: the old vectors serve until it answers
+			return nil // no text was embeddable: use the old vectors until it works
 		}
 		if len(missing) == 0 {
 			if k.publish(snap, e, have) {
 				return nil
 			}
-			continue // tools came meanwhile
+			continue // tools were added in the meantime
 		}
 		if err := k.embed(ctx, e, missing, have); err != nil {
 			return err
@@ -273,13 +273,13 @@ func (k *keeper) fill(ctx context.Context, e *space) error {
 	return ctx.Err()
 }
 
-// keyOf is the content hash under which a tool's vector is cached.
+// keyOf returns the content hash under which a tool's vector is cached.
 func keyOf(d *doc) string {
 	sum := sha256.Sum256([]byte(textOf(d)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// embed fills have with the vectors of docs, from the cache or from e.
+// embed adds the vectors of docs to have, from the cache or computed by e.
 func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[string][]float32) error {
 	texts := make(map[string]string, len(docs))
 	var keys []string
@@ -325,7 +325,7 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 		k.tell()
 		if k.cache != nil && len(fresh) > 0 {
 			if err := k.cache.PutVectors(ctx, e.embedder.Model(), fresh); err != nil {
-				k.log.Warn("caching vectors failed", "model", e.embedder.Model(), "err", err) // they serve all the same
+				k.log.Warn("caching vectors failed", "model", e.embedder.Model(), "err", err) // the vectors are used all the same
 			}
 		}
 		keys = keys[n:]
@@ -333,7 +333,7 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 	return nil
 }
 
-// cached moves what the cache has into have and returns the keys that it has not.
+// cached adds the vectors in the cache to have and returns the keys that it lacks.
 func (k *keeper) cached(ctx context.Context, e *space, keys []string, have map[string][]float32) []string {
 	var rest []string
 	model := e.embedder.Model()
@@ -355,7 +355,8 @@ func (k *keeper) cached(ctx context.Context, e *space, keys []string, have map[s
 	return rest
 }
 
-// publish makes e's vectors those of the index; false if tools came since snap.
+// publish makes e's vectors the active ones. It returns false if tools were added since
+// snap.
 func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bool {
 	x := k.index
 	x.mu.Lock()
@@ -364,7 +365,7 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 		return false
 	}
 	if k.wanted() != e {
-		return true // the next one was signalled
+		return true // the next embedder was already signalled
 	}
 	next := *snap
 	same := snap.space == e
@@ -404,7 +405,7 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 
 var errResting = errors.New("the embedder did not answer a moment ago")
 
-// query returns the vector of a request. It fails fast while the embedder rests.
+// query returns the vector of a request. It fails immediately for a while after a failure.
 func (k *keeper) query(ctx context.Context, e Embedder, text string) ([]float32, error) {
 	if time.Now().UnixNano() < k.rest.Load() {
 		return nil, errResting
@@ -423,9 +424,9 @@ func (k *keeper) query(ctx context.Context, e Embedder, text string) ([]float32,
 	return nil, fmt.Errorf("embedding the request: %w", err)
 }
 
-// Vectors says whose vectors serve now, and how many of the tools have one.
-// While a new embedder's are being made the old one's serve; a text without a
-// usable vector never gets one.
+// Vectors returns the model of the active vectors, the number of tools that have one, and
+// the number of tools. While the vectors of a new embedder are computed, the old ones stay
+// active; a text without a usable vector never gets one.
 func (x *Index) Vectors() (model string, have, tools int) {
 	snap := x.now.Load()
 	for n := range snap.docs {

@@ -8,23 +8,22 @@ import (
 	"nize/store"
 )
 
-// The rule of this file: what was learned from use stays beside the index. It
-// moves tools that are in the running already, and shows nowhere else: no word
-// of one request can be found, corrected to, or seen in a score by another.
+// The rule of this file: learned requests are stored beside the index. They re-rank tools
+// that are already candidates, and have no other effect: no word of a request can be found
+// by, used to correct, or seen in a score of another request.
 //
-// A request votes for the tool of the most similar request before it, and a
-// little for that tool's server. Pooling the learned words into a field of the
-// tool, as with any other text, was tried first: requests for the tools beside
-// it have most of the same words, and those that were never used lost up to
-// twenty points of R@1 (eval: "Learning from use"). So only a request that is
-// much the same counts for the tool; what is merely alike speaks for the server,
-// whose never-used tools gain by it as much as the others.
+// A request votes for the tool of the most similar earlier request, and a little for that
+// tool's server. Adding the learned words to a field of the tool, like any other text, was
+// tried first: requests for neighbouring tools share most words, and tools that were never
+// used lost up to twenty points of R@1 (eval: "Learning from use"). So only a nearly
+// identical request counts for the tool; a merely similar one counts for the server, whose
+// unused tools gain as much from it as the others.
 const (
-	// sameRequest is the likeness from which on a request counts as the same in
-	// other words.
+	// sameRequest is the similarity from which on a request counts as the same in other
+	// words.
 	sameRequest = 0.6
-	// valueDiffers is what one value more or less leaves of the likeness: "show
-	// the secrets in V" and "show the secret S in V" differ in nothing else.
+	// valueDiffers is the factor on the similarity for each value more or less: "show the
+	// secrets in V" and "show the secret S in V" differ in nothing else.
 	valueDiffers = 0.8
 )
 
@@ -36,34 +35,34 @@ type feedback struct {
 	values int
 }
 
-// source says where feedback comes from: the use of a tool, or a model that was
-// shown its definition.
+// source identifies where feedback comes from: the use of a tool, or a model that read its
+// definition.
 type source struct {
 	tool    string
 	written bool
 }
 
-// memory is what was learned. Searches hold its lock for as long as the vote
-// takes, updates for one tool's feedback.
+// memory holds the feedback. A search holds its lock during the vote, an update while it
+// changes one tool's feedback.
 type memory struct {
-	mu       sync.RWMutex // guards what follows
-	feedback []*feedback  // nil where a number is free
+	mu       sync.RWMutex // guards the fields below
+	feedback []*feedback  // nil for a free number
 	free     []int
 	of       map[source][]int
 	says     map[string][]int // by word
 }
 
-// FeedbackWords returns what can be learned from a request: the stems of its words
-// that some tool's definition has, and the number of values beside them. Values
-// (what is quoted, ids, paths, addresses), numbers, names and what looks like a
-// key are a person's business and say nothing about the tool.
+// FeedbackWords returns the parts of a request that can be learned: the stems of its words
+// that some tool's definition contains, and the number of values. Values (quoted text, ids,
+// paths, addresses), numbers, names and possible keys are private to the user and say
+// nothing about the tool.
 func (x *Index) FeedbackWords(text string) (words []string, values int) {
 	r := parse(store.RedactText(text))
 	words = x.now.Load().wantedStems(&r)
 	return words[:min(len(words), store.MaxFeedbackWords)], r.values
 }
 
-// wantedStems are the stems of a request's words, without values, that some tool has.
+// wantedStems returns the stems of a request's words, without values, that some tool has.
 func (s *snapshot) wantedStems(r *request) []string {
 	var out []string
 	note := func(stem string) {
@@ -84,8 +83,7 @@ func (s *snapshot) wantedStems(r *request) []string {
 	return out
 }
 
-// SetFeedback makes learned what is known of the tool's use, in the place of what
-// was known before. The tool need not be indexed.
+// SetFeedback replaces the feedback from the use of a tool. The tool need not be indexed.
 func (x *Index) SetFeedback(tool string, learned []store.Feedback) {
 	list := make([]*feedback, 0, len(learned))
 	for _, l := range learned[:min(len(learned), store.MaxFeedback)] {
@@ -94,13 +92,13 @@ func (x *Index) SetFeedback(tool string, learned []store.Feedback) {
 	x.memory.replace(source{tool: tool}, list)
 }
 
-// SetExamples makes requests the example requests of the tool that a model wrote,
-// in the place of those before; none forgets them. Words are read as those of
-// any request are, by the words that the index has now.
+// SetExamples replaces the example requests that a model wrote for the tool; an empty list
+// removes them. Their words are read like those of any request, with the index's current
+// vocabulary.
 //
-// A definition may have told the model what to write. So an example counts half
-// as much as a request that led to a call, nothing for the server, and only as
-// far as the tool's own words go (votes): with them it can be found anyhow.
+// A definition may have told the model what to write. So an example counts half as much as
+// a request that led to a call, doesn't count for the server, and counts only if enough of
+// its words are the tool's own (ownWords): those would find the tool anyway.
 func (x *Index) SetExamples(tool string, requests []string) {
 	list := make([]*feedback, 0, len(requests))
 	for _, r := range requests[:min(len(requests), store.MaxExamples)] {
@@ -111,7 +109,7 @@ func (x *Index) SetExamples(tool string, requests []string) {
 	x.memory.replace(source{tool, true}, list)
 }
 
-// replace makes list the feedback from src.
+// replace replaces the feedback from src with list.
 func (m *memory) replace(src source, list []*feedback) {
 	server, _, ok := store.SplitToolID(src.tool)
 	if !ok {
@@ -129,7 +127,7 @@ func (m *memory) replace(src source, list []*feedback) {
 	}
 }
 
-// dropLocked takes away the feedback from src; the caller holds m.mu.
+// dropLocked removes the feedback from src. m.mu must be held.
 func (m *memory) dropLocked(src source) {
 	for _, n := range m.of[src] {
 		for _, w := range m.feedback[n].words {
@@ -144,7 +142,7 @@ func (m *memory) dropLocked(src source) {
 	delete(m.of, src)
 }
 
-// addLocked adds the feedback of one request; the caller holds m.mu.
+// addLocked adds the feedback of one request. m.mu must be held.
 func (m *memory) addLocked(l *feedback) {
 	n := len(m.feedback)
 	if last := len(m.free) - 1; last >= 0 {
@@ -161,7 +159,7 @@ func (m *memory) addLocked(l *feedback) {
 	}
 }
 
-// ClearFeedback takes away everything that was learned from use.
+// ClearFeedback removes all feedback from use.
 func (x *Index) ClearFeedback() {
 	m := &x.memory
 	m.mu.Lock()
@@ -173,8 +171,8 @@ func (x *Index) ClearFeedback() {
 	}
 }
 
-// votes fills in, for the tools in the running, how much their most similar feedback
-// and that of their server are the request in other words.
+// votes sets, for each candidate, how much the most similar feedback of the tool and of its
+// server is the same request in other words.
 func (s *search) votes(m *memory, learned bool) {
 	if s.w.use <= 0 {
 		return
@@ -211,7 +209,7 @@ func (s *search) votes(m *memory, learned bool) {
 			worth = useOfExample
 		}
 		if best := both / total; (l.written || best <= servers[l.server]) && (best <= sameRequest || worth*same(best) <= tools[l.tool]) {
-			continue // however little else the feedback says
+			continue // however short the rest of the feedback is
 		}
 		either := total - both
 		for _, w := range l.words {
@@ -236,11 +234,10 @@ func (s *search) votes(m *memory, learned bool) {
 	}
 }
 
-// same is how much a request counts that is so like another one.
+// same returns the vote of a request with this similarity.
 func same(like float64) float64 { return (like - sameRequest) / (1 - sameRequest) }
 
-// ownWords says whether at least half of an example is what its tool says of
-// itself.
+// ownWords reports whether at least half of an example consists of its tool's own words.
 func (s *search) ownWords(l *feedback, d *doc) bool {
 	own, all := 0.0, 0.0
 	for _, w := range l.words {
@@ -253,14 +250,14 @@ func (s *search) ownWords(l *feedback, d *doc) bool {
 	return own >= all/2
 }
 
-// What the likest request for a server, and an example that a model wrote,
-// count against the same request for a tool.
+// The votes of the most similar request for a server, and of an example that a model wrote,
+// relative to the same request for a tool.
 const (
 	useOfServer  = 0.4
 	useOfExample = 0.5
 )
 
-// weightOf is how rare a stem is among the tools, 0 where none has it any more.
+// weightOf returns the rarity of a stem among the tools, or 0 if no tool has it any more.
 func (s *search) weightOf(stem string) float64 {
 	t, ok := s.snap.words.stems.find(stem)
 	if !ok || s.snap.df(t) == 0 {
@@ -269,9 +266,9 @@ func (s *search) weightOf(stem string) float64 {
 	return s.idf(s.snap.df(t))
 }
 
-// wantedMore says whether the feedback has a word of the tool's name that the
-// request lacks: who said "items in the container" then and says "containers"
-// now wants another tool, however alike the rest.
+// wantedMore reports whether the feedback contains a word of the tool's name that the
+// request lacks: a user who wrote "items in the container" then and writes "containers" now
+// wants another tool, however similar the rest is.
 func (s *search) wantedMore(l *feedback, d *doc, asked []string) bool {
 	for _, w := range l.words {
 		if slices.Contains(asked, w) {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// The rule of this file: general knowledge only. A group holds words that
-// people and vendors use for one thing; it is no dictionary, and a word may
-// stand in several groups. Most were written before any miss of the evaluation
-// was looked at; the abbreviations at the end came after. No group may be there
-// for one request's sake.
+// The rule of this file: general knowledge only. A group contains words that people and
+// vendors use for the same thing; it is not a dictionary, and a word may be in several
+// groups. Most were written before any miss of the evaluation was examined; the
+// abbreviations at the end were added later. No group may exist for the sake of one
+// request.
 
-// groups are the synonyms, one group a line.
+// groups lists the synonyms, one group per line.
 const groups = `
 create add new make insert register compose generate
 read get fetch retrieve show view display open lookup obtain
@@ -328,11 +328,11 @@ login signin authenticate authentication sign
 logout signout
 `
 
-// lexicon is groups and zh, by stem.
+// lexicon holds groups and zh, by stem.
 type lexicon struct {
 	synonyms map[string][]string // by stem
 	chinese  map[string][]string // English words
-	longest  int                 // bytes of the longest Chinese word
+	longest  int                 // length of the longest Chinese word in bytes
 }
 
 var loadLexicon = sync.OnceValue(func() *lexicon {
@@ -363,7 +363,7 @@ var loadLexicon = sync.OnceValue(func() *lexicon {
 	return l
 })
 
-// action is what a tool does to the world, as far as its verb tells.
+// action is the kind of effect that a tool has, according to its verb.
 type action uint8
 
 const (
@@ -376,8 +376,8 @@ const (
 	actRun
 )
 
-// actions gives the verbs of each action. Verbs that fit several ("set up",
-// "make", "check") stand in none.
+// actions maps verbs to actions. It omits verbs that fit several ("set up", "make",
+// "check").
 var actions = func() map[string]action {
 	m := make(map[string]action)
 	for a, verbs := range map[action]string{

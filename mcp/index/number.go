@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// number says whether a tool tells of one thing or of many.
+// number is whether a tool returns one thing or many.
 type number uint8
 
 const (
@@ -14,9 +14,8 @@ const (
 	numMany
 )
 
-// numbers gives the verbs that tell of one thing and of many. Where a tool gets
-// both there are mostly two tools, such as get_secret and list_secrets, which
-// have all other words in common.
+// numbers maps verbs to one thing or many. If a server has verbs of both kinds, it mostly
+// has two tools, such as get_secret and list_secrets, that share all other words.
 var numbers = func() map[string]number {
 	m := make(map[string]number)
 	for n, verbs := range map[number]string{
@@ -30,8 +29,7 @@ var numbers = func() map[string]number {
 	return m
 }()
 
-// numberOf reads it from a tool's name: its verb says it, and get_secrets gets
-// many.
+// numberOf derives it from a tool's name: its verb decides, and get_secrets gets many.
 func numberOf(name string) number {
 	out, last := numUnknown, ""
 	sp := splitter{word: func(w string) {
@@ -48,7 +46,7 @@ func numberOf(name string) number {
 	return out
 }
 
-// plural says whether w looks like the plural of an English noun.
+// plural reports whether w looks like the plural of an English noun.
 func plural(w string) bool {
 	if len(w) <= 3 || !strings.HasSuffix(w, "s") {
 		return false
@@ -57,9 +55,9 @@ func plural(w string) bool {
 	return before != 's' && before != 'u' && before != 'i'
 }
 
-// disagreement is 1 where the request names in the plural what the tool gives
-// one of, and half that where it names one thing, by a value, and the tool lists
-// them: "show me the secrets in V" does not ask for get_secret.
+// disagreement returns 1 if the request names in the plural a thing of which the tool
+// returns one, and 0.5 if the request names one thing by a value and the tool lists them:
+// "show me the secrets in V" does not ask for get_secret.
 func (s *search) disagreement(d *doc) float64 {
 	if d.number == numUnknown {
 		return 0
@@ -80,7 +78,7 @@ func (s *search) disagreement(d *doc) float64 {
 	return 0
 }
 
-// names says whether the concept stands in the tool's name.
+// names reports whether the tool's name contains the concept.
 func (c *concept) names(d *doc) bool {
 	return slices.ContainsFunc(c.terms, func(e expansion) bool { return e.near() && d.inName(e.term) })
 }

@@ -10,34 +10,34 @@ import (
 	"nize/store"
 )
 
-// depth is how many of the best by words are looked at more closely.
+// depth is how many of the best tools by words are re-ranked.
 const depth = 100
 
-// scratch is the memory of one search, kept for the next.
+// scratch is the memory of one search, reused by the next.
 type scratch struct {
 	score   []float32 // by doc number
-	near    []uint64  // a bit for each word of the request that the tool says
+	near    []uint64  // a bit for each word of the request that the tool contains
 	like    []uint64  // the same for synonyms
 	touched []uint32
-	factor  []float32 // by term: how well it stands for a word of the request
-	terms   []term    // set in factor
+	factor  []float32 // by term: how well it represents a word of the request
+	terms   []term    // terms set in factor
 	kept    []uint32
 	cands   []candidate
-	rarity  []float64 // idf by the number of tools that have a word, 0 where not yet computed
-	of      int       // the number of tools that rarity is for
+	rarity  []float64 // idf by the number of tools that have a word, 0 if not computed yet
+	of      int       // the number of tools for which rarity is valid
 }
 
-// candidate is one tool in the running.
+// candidate is one tool that may be returned.
 type candidate struct {
 	num   uint32
 	doc   *doc
 	parts [parts]float64
 	total float64
-	cover float64 // of the request, absolute
-	sure  float64 // how far a configured embedder stands for it
+	cover float64 // coverage of the request, absolute
+	sure  float64 // a configured embedder's confidence in it
 }
 
-// The parts of a candidate's total, before weights.
+// The parts of a candidate's total, before weighting.
 const (
 	byWords = iota
 	byName
@@ -52,7 +52,7 @@ const (
 	parts
 )
 
-// Search answers q. The error is ctx's.
+// Search answers q. It returns ctx's error only.
 func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, fmt.Errorf("searching tools: %w", err)
@@ -83,7 +83,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	return a, nil
 }
 
-// search is one search under way.
+// search is one search in progress.
 type search struct {
 	snap     *snapshot
 	q        *Query
@@ -91,10 +91,10 @@ type search struct {
 	sc       *scratch
 	req      request
 	concepts []concept
-	asked    float64 // what the request's words weigh together
+	asked    float64 // total weight of the request's words
 }
 
-// lexical puts the best by words into the running and gives them their signals.
+// lexical makes the best tools by words candidates and computes their signals.
 func (s *search) lexical(x *Index) {
 	s.req = parse(s.q.Text)
 	s.sc.reset(len(s.snap.docs), len(s.snap.lists), s.snap.live)
@@ -108,7 +108,7 @@ func (s *search) lexical(x *Index) {
 	s.votes(&x.memory, x.learned())
 }
 
-// reset makes room for n docs and clears what the last search touched.
+// reset allocates room for n docs and clears the entries that the last search set.
 func (sc *scratch) reset(docs, terms, live int) {
 	for _, d := range sc.touched {
 		sc.score[d], sc.near[d], sc.like[d] = 0, 0, 0
@@ -129,7 +129,7 @@ func (sc *scratch) reset(docs, terms, live int) {
 	}
 }
 
-// words adds up BM25F over the lists of the request's terms.
+// words computes BM25F over the lists of the request's terms.
 func (s *search) words() {
 	sc := s.sc
 	for i := range s.concepts {
@@ -144,7 +144,7 @@ func (s *search) words() {
 			l := s.snap.lists[e.term]
 			idf := s.idf(int(l.live))
 			if !e.near() {
-				idf = min(idf, c.idf) // a rare synonym is no better than the word
+				idf = min(idf, c.idf) // a rare synonym must not outweigh the word
 			}
 			e.unit = float32(c.weight * e.factor * idf * maxImpact / impactSteps)
 			marks := sc.like
@@ -154,7 +154,7 @@ func (s *search) words() {
 			for _, p := range l.posts {
 				d := p.doc()
 				if (sc.near[d]|sc.like[d])&bit != 0 {
-					continue // the word itself, or a nearer one, counts already
+					continue // the word itself, or a closer one, already counts
 				}
 				if sc.score[d] == 0 {
 					sc.touched = append(sc.touched, d)
@@ -166,7 +166,7 @@ func (s *search) words() {
 	}
 }
 
-// keeps says whether the query's filters let the tool through.
+// keeps reports whether the query's filters accept the tool.
 func (s *search) keeps(d uint32) bool {
 	if !s.snap.alive(d) {
 		return false
@@ -178,9 +178,8 @@ func (s *search) keeps(d uint32) bool {
 	return s.q.Keep == nil || s.q.Keep(doc.tool())
 }
 
-// pick takes the best by words that the filters let through into the running.
-// The filter is asked about those first that the words put in front; only
-// where it leaves too few is it asked about all.
+// pick makes the best tools by words that the filters accept candidates. It first filters
+// the best tools by words only, and filters all tools if too few are left.
 func (s *search) pick() {
 	sc := s.sc
 	limit := max(depth, 2*s.q.TopK)
@@ -195,7 +194,7 @@ func (s *search) pick() {
 	}
 }
 
-// front returns the n best by words, unfiltered.
+// front returns the n best tools by words, unfiltered.
 func (s *search) front(n int) []uint32 {
 	score, docs := s.sc.score, s.snap.docs
 	worse := func(a, b uint32) bool {
@@ -214,7 +213,7 @@ func (s *search) front(n int) []uint32 {
 	return heap
 }
 
-// up and down keep the root of a binary heap its worst element.
+// up and down keep the worst element at the root of a binary heap.
 func up(h []uint32, worse func(a, b uint32) bool) {
 	for i := len(h) - 1; i > 0; {
 		p := (i - 1) / 2
@@ -243,7 +242,7 @@ func down(h []uint32, worse func(a, b uint32) bool) {
 	}
 }
 
-// take puts the limit best of nums that the filters let through into the running.
+// take makes the best limit of nums that the filters accept candidates.
 func (s *search) take(nums []uint32, limit int) {
 	sc := s.sc
 	kept := sc.kept[:0]
@@ -266,7 +265,7 @@ func (s *search) take(nums []uint32, limit int) {
 	sc.kept = kept
 }
 
-// signals fills in the other parts.
+// signals computes the other parts.
 func (s *search) signals() {
 	cands := s.sc.cands
 	for i := range cands {
@@ -286,13 +285,13 @@ func (s *search) signals() {
 	s.bestSentences()
 }
 
-// scale is what each part counts: its weight, over the best of the running.
+// scale returns the factor of each part: its weight divided by the best candidate's value.
 func (s *search) scale() [parts]float64 {
 	cands := s.sc.cands
 	weight := [parts]float64{1, s.w.name, s.w.coverage, s.w.server, s.w.action, s.w.number, s.w.sentence, s.w.history, s.w.use, s.w.vector}
 	for p := range weight {
 		if p == byAction || p == byNumber || p == byUse || p == byVector {
-			continue // these are -1 to 1 as they are
+			continue // these are already within -1 to 1
 		}
 		top := 0.0
 		for i := range cands {
@@ -305,7 +304,7 @@ func (s *search) scale() [parts]float64 {
 	return weight
 }
 
-// order adds up the scaled parts and sorts.
+// order computes the totals and sorts.
 func (s *search) order() {
 	cands, weight := s.sc.cands, s.scale()
 	for i := range cands {
@@ -320,9 +319,8 @@ func (s *search) order() {
 	})
 }
 
-// answer fills in the first of the running as the query wants them: in Hits
-// where one of them fits, else in Near. A tool that stands before another one
-// scores no less, so that order and score agree.
+// answer copies the first candidates to Hits if one of them fits, and to Near otherwise. A
+// tool that ranks before another one has at least its score, so that order and score agree.
 func (s *search) answer(a *Answer) {
 	hits := make([]store.Hit, min(len(s.sc.cands), s.q.TopK))
 	said := s.mostSaid()

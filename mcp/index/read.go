@@ -8,10 +8,10 @@ import (
 	"nize/store"
 )
 
-// The rule of this file: a tool's words and their weights are settled when it
-// is read, and from its own definition alone.
+// The rule of this file: a tool's words and their weights are determined when it is read,
+// and by its own definition alone.
 
-// field is a part of a tool that words stand in.
+// field is a part of a tool that contains words.
 type field uint8
 
 const (
@@ -24,11 +24,10 @@ const (
 	fields
 )
 
-// fieldWeights is how much a word counts in each field, how strongly a field's
-// length is normed (b of BM25), and the length that is typical. The typical
-// lengths were set by hand; the means over the evaluation's 1,809 MCP tools are
-// 3, 2, 7, 21, 6 and 23 words. Fixed lengths instead of this index's averages
-// keep a tool's weights fixed.
+// fieldWeights holds, for each field, the weight of a word, how strongly the field's length
+// is normalized (b of BM25), and its typical length. The typical lengths were set by hand;
+// the means over the evaluation's 1,809 MCP tools are 3, 2, 7, 21, 6 and 23 words. Fixed
+// lengths instead of this index's averages keep a tool's weights fixed.
 type fieldWeights [fields]struct{ weight, b, typical float64 }
 
 const (
@@ -36,14 +35,14 @@ const (
 	maxImpact  = saturation + 1
 
 	maxDescription = 4 << 10 // bytes of a description that are read
-	maxParamText   = 400     // of a parameter's description
+	maxParamText   = 400     // bytes of a parameter's description that are read
 )
 
 // tally counts the words of one tool by field.
 type tally struct {
 	counts [][fields]uint16
 	terms  []term
-	at     []uint32 // by term: its place in terms and 1, 0 for none
+	at     []uint32 // by term: its position in terms plus 1, 0 if absent
 	length [fields]int
 }
 
@@ -54,7 +53,7 @@ func (t *tally) reset() {
 	t.counts, t.terms, t.length = t.counts[:0], t.terms[:0], [fields]int{}
 }
 
-// note counts a word; a long form of words counted already adds no length.
+// note counts a word; the joined form of words that were already counted adds no length.
 func (t *tally) note(w term, f field, length int) {
 	if int(w) >= len(t.at) {
 		t.at = append(t.at, make([]uint32, int(w)+1-len(t.at))...)
@@ -68,15 +67,15 @@ func (t *tally) note(w term, f field, length int) {
 	t.length[f] += length
 }
 
-// reader turns tools and servers into docs.
+// reader converts tools and servers to docs.
 type reader struct {
 	vocab   *vocabulary
 	split   splitter
 	tally   tally
 	field   field
-	verbs   map[string]action // of words that have stood in names
+	verbs   map[string]action // actions of the words seen in names
 	mean    averager
-	meaning bool // the text under way is one of the vector's
+	meaning bool // the current text is also part of the vector
 }
 
 // meant reads s into field f and into the vector.
@@ -133,7 +132,7 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 	d.title = t.Title
 	d.words = make([]posting, 0, len(r.tally.terms)+int(d.named))
 	d.words = r.weigh(d.words)
-	for _, t := range r.tally.terms[:d.named] { // those that were read first
+	for _, t := range r.tally.terms[:d.named] { // the terms read first
 		d.words = append(d.words, posting(t))
 	}
 	d.vector = r.mean.vector()
@@ -159,7 +158,7 @@ func (r *reader) weigh(out []posting) []posting {
 	return out
 }
 
-// about reads what a server says about itself.
+// about reads the texts that a server provides about itself.
 func (r *reader) about(s store.Server) *about {
 	a := &about{name: s.Name, domain: s.Domain, description: s.Description}
 	r.tally.reset()
@@ -190,8 +189,8 @@ func firstSentence(s string) string {
 	return s
 }
 
-// action is what the first verb of a tool's name does, or the verb that its
-// description starts with.
+// action returns the action of the first verb in a tool's name, or of the verb with which
+// its description starts.
 func (r *reader) action(t *store.Tool) action {
 	found, first := actUnknown, true
 	sp := splitter{word: func(w string) {
@@ -213,10 +212,10 @@ func (r *reader) action(t *store.Tool) action {
 	return found
 }
 
-// maxKnown is how many words a reader remembers.
+// maxKnown is how many words a reader caches.
 const maxKnown = 8192
 
-// verb is the action of a word.
+// verb returns the action of a word.
 func (r *reader) verb(w string) action {
 	a, ok := r.verbs[w]
 	if !ok {

@@ -9,43 +9,43 @@ import (
 const (
 	maxRequest   = 4 << 10 // bytes of a request that are read
 	maxSentences = 32
-	maxAsked     = 64 // different words of a request that count; one bit each
+	maxAsked     = 64 // distinct words of a request that count; one bit each
 )
 
 // asked is one word of a request.
 type asked struct {
 	word      string
 	literal   bool     // quoted, or part of an id, path, URL: a value, not a request
-	joined    string   // this word and the next as one ("data base"), "" at the end of a phrase
-	whole     string   // the word that was written, github, of which this is git or hub; "" otherwise
-	english   []string // what a Chinese word means
-	sentences uint32   // a bit for each sentence that says it
+	joined    string   // this word and the next joined ("data base"), "" at the end of a phrase
+	whole     string   // the compound word, such as github, of which this is a part, git or hub; otherwise ""
+	english   []string // translations of a Chinese word
+	sentences uint32   // a bit for each sentence that contains it
 }
 
-// request is what somebody asked for, cut into words. It is the same for every
-// index; meeting an index's vocabulary makes [concept]s of it.
+// request is a user's request, split into words. It is independent of the index; an index
+// resolves it to [concept]s.
 type request struct {
 	words  []asked
 	action action
-	values int // quotes, ids, paths and other values, however many words they have
+	values int // number of quotes, ids, paths and other values, however many words each has
 }
 
-// parse reads a request. Values (quotes, paths, URLs, ids, JSON, placeholders)
-// are what the tool will be called with; they rarely name the tool, so their
-// words weigh less, and their kind is added in words: a path is a file.
+// parse reads a request. Values (quotes, paths, URLs, ids, JSON, placeholders) are
+// arguments for the tool; they rarely name the tool, so their words have less weight, and
+// words for their kind are added: a path is a file.
 func parse(text string) request {
 	p := parser{seen: make(map[string]int)}
 	p.split.word = p.word
 	p.split.joined = p.whole
 	p.split.cjk = p.chinese
 	if len(text) > maxRequest {
-		text = text[:maxRequest] // half a letter at the cut is no letter
+		text = text[:maxRequest] // a character cut in half is dropped
 	}
 	p.text(text)
 	if p.req.action == actUnknown && question(text) {
 		p.req.action = actRead
 	}
-	if len(p.req.words) == 0 { // nothing but stop words: better those than nothing
+	if len(p.req.words) == 0 { // only stop words: use them instead of nothing
 		p.keepStop = true
 		p.req.values = 0
 		p.text(text)
@@ -56,14 +56,14 @@ func parse(text string) request {
 type parser struct {
 	req      request
 	split    splitter
-	seen     map[string]int // place in req.words
+	seen     map[string]int // index in req.words
 	literal  bool
 	keepStop bool
 	sentence uint32
-	last     int // place+1 of the word just before in the same phrase, 0 for none
+	last     int // index+1 of the previous word in the same phrase, 0 if none
 }
 
-// text walks over the request, token by token.
+// text reads the request token by token.
 func (p *parser) text(s string) {
 	for s != "" {
 		switch c := s[0]; {
@@ -97,7 +97,7 @@ func (p *parser) text(s string) {
 	}
 }
 
-// quoted cuts a quoted text or a <placeholder> off the front of s.
+// quoted splits a quoted text or a <placeholder> off the front of s.
 func quoted(s string) (inner, rest string, ok bool) {
 	for _, q := range [...][2]string{{`"`, `"`}, {"`", "`"}, {"“", "”"}, {"‘", "’"}, {"「", "」"}, {"'", "'"}, {"<", ">"}} {
 		if !strings.HasPrefix(s, q[0]) {
@@ -144,7 +144,7 @@ func (p *parser) value(s string) {
 	p.last = 0
 }
 
-// countValue counts a literal that does not stand inside another one.
+// countValue counts a literal that is not inside another one.
 func (p *parser) countValue() {
 	if !p.literal {
 		p.req.values++
@@ -179,7 +179,7 @@ func (p *parser) token(tok string) {
 	p.literal = was
 }
 
-// kind adds the words for what a literal is.
+// kind adds words for the kind of a literal.
 func (p *parser) kind(kind, tok string) {
 	p.last = 0
 	switch kind {
@@ -199,7 +199,7 @@ func (p *parser) kind(kind, tok string) {
 	p.last = 0
 }
 
-// kindOf says what kind of value a token is, "" for a plain word.
+// kindOf returns the kind of value of a token, or "" for a plain word.
 func kindOf(tok string) string {
 	switch {
 	case strings.Contains(tok, "://") || strings.HasPrefix(tok, "www."):
@@ -214,7 +214,7 @@ func kindOf(tok string) string {
 	return ""
 }
 
-// isPath says whether tok looks like a file's path or name.
+// isPath reports whether tok looks like a file's path or name.
 func isPath(tok string) bool {
 	if len(tok) < 3 {
 		return false
@@ -233,7 +233,7 @@ func isPath(tok string) bool {
 	return ok
 }
 
-// extensions of files that people name in requests.
+// extensions lists extensions of files that people name in requests.
 var extensions = func() map[string]struct{} {
 	m := make(map[string]struct{})
 	for e := range strings.FieldsSeq(`txt md pdf doc docx xls xlsx csv tsv json xml yaml yml toml html htm css js ts jsx tsx py go rs java rb php sh sql
@@ -243,8 +243,8 @@ var extensions = func() map[string]struct{} {
 	return m
 }()
 
-// isID says whether tok is an identifier that a machine made: letters and
-// digits mixed over at least eight signs, or a long number.
+// isID reports whether tok is a generated identifier: letters and digits mixed over at
+// least eight characters, or a long number.
 func isID(tok string) bool {
 	letters, digits := 0, 0
 	for i := range len(tok) {
@@ -261,7 +261,7 @@ func isID(tok string) bool {
 	return digits >= 5 && letters+digits >= 6 || digits >= 2 && letters > 0 && letters+digits >= 8
 }
 
-// word takes one word of the request.
+// word adds one word of the request.
 func (p *parser) word(w string) {
 	if r, _ := utf8.DecodeRuneInString(w); isCJK(r) {
 		p.add(asked{word: w, literal: p.literal})
@@ -283,7 +283,7 @@ func (p *parser) word(w string) {
 	}
 }
 
-// whole recognises GitHub after git and hub: the joined form of the first part.
+// whole sets the compound word, such as GitHub, after its parts git and hub were added.
 func (p *parser) whole(w string, _ int) {
 	if p.last < 2 || !strings.HasSuffix(w, p.req.words[p.last-1].word) {
 		return
@@ -295,7 +295,7 @@ func (p *parser) whole(w string, _ int) {
 	}
 }
 
-// add notes a word once; words outweigh values.
+// add adds a word once; plain words take precedence over values.
 func (p *parser) add(a asked) int {
 	a.sentences = 1 << p.sentence
 	if at, ok := p.seen[a.word]; ok {
@@ -308,7 +308,7 @@ func (p *parser) add(a asked) int {
 	return len(p.req.words) - 1
 }
 
-// chinese finds the words of the lexicon in a run, longest first.
+// chinese finds the words of the lexicon in a run of characters, longest first.
 func (p *parser) chinese(run string) {
 	lex := loadLexicon()
 	for i := 0; i < len(run); {
@@ -330,8 +330,8 @@ func (p *parser) chinese(run string) {
 	}
 }
 
-// question says whether a request that names no action asks for something to
-// be told: how many, which, is there, do I have.
+// question reports whether a request without an action asks for information: how many,
+// which, is there, do I have.
 func question(text string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	first, _, _ = strings.Cut(strings.ToLower(first), "'")

@@ -2,10 +2,10 @@ package index
 
 import "encoding/json"
 
-// The rule of this file: a schema is a server's own bytes. The gate has seen
-// it, but nothing here relies on that: length, depth and number are bounded,
-// and what cannot be read gives no words. It is read by hand since it is most
-// of the bytes of a tool and encoding/json takes three times as long.
+// The rule of this file: a schema is untrusted input. The gate has checked it, but nothing
+// here relies on that: length, depth and number are limited, and unreadable parts yield no
+// words. The parser is handwritten, because schemas are most of the bytes of a tool and
+// encoding/json takes three times as long.
 
 const (
 	maxSchema      = 64 << 10 // bytes that are read
@@ -14,31 +14,30 @@ const (
 	maxEnum        = 30
 )
 
-// param is one parameter of a tool: its name, its descriptions and the
-// strings of its enum.
+// param is one parameter of a tool: its name, its descriptions and the strings of its enum.
 type param struct {
 	name  string
 	texts []string
 }
 
-// readParams returns the parameters of a tool's input schema, those of nested
-// objects included, in the order in which they stand.
+// readParams returns the parameters of a tool's input schema in document order, including
+// those of nested objects.
 func readParams(schema []byte) []param {
 	r := schemaReader{b: schema[:min(len(schema), maxSchema)]}
 	r.schema(0, -1)
 	return r.params
 }
 
-// schemaReader walks over JSON once; every method leaves i behind the value
-// that it was called for, or at the end of b if there is none.
+// schemaReader reads JSON in one pass; every method leaves i after the value that it reads,
+// or at the end of b if there is none.
 type schemaReader struct {
 	b      []byte
 	i      int
 	params []param
 }
 
-// schema reads a schema whose words belong to the parameter at into, -1 for
-// the tool itself.
+// schema reads a schema whose words belong to the parameter at into, or to the tool itself
+// if into is -1.
 func (r *schemaReader) schema(depth, into int) {
 	if depth > maxSchemaDepth {
 		r.skip()
@@ -78,7 +77,7 @@ func (r *schemaReader) schema(depth, into int) {
 	})
 }
 
-// text gives the string that comes next to the parameter at into.
+// text adds the next string to the parameter at into.
 func (r *schemaReader) text(into int) {
 	if r.peek() != '"' {
 		r.skip()
@@ -89,8 +88,8 @@ func (r *schemaReader) text(into int) {
 	}
 }
 
-// object calls member with each key; member must read the value. Anything but
-// an object is skipped.
+// object calls member with each key; member must read the value. A value that is not an
+// object is skipped.
 func (r *schemaReader) object(member func(key string)) {
 	if r.peek() != '{' {
 		r.skip()
@@ -132,7 +131,7 @@ func (r *schemaReader) array(item func()) {
 	r.close(']')
 }
 
-// close steps over c, or gives up on what is no JSON.
+// close skips c, or stops reading if the input is not JSON.
 func (r *schemaReader) close(c byte) {
 	if r.peek() != c {
 		r.i = len(r.b)
@@ -141,7 +140,7 @@ func (r *schemaReader) close(c byte) {
 	r.i++
 }
 
-// peek steps over white space and returns the next byte, 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end.
 func (r *schemaReader) peek() byte {
 	for ; r.i < len(r.b); r.i++ {
 		switch r.b[r.i] {
@@ -177,7 +176,7 @@ func (r *schemaReader) str() string {
 	return ""
 }
 
-// skip steps over one value of any kind.
+// skip skips one value of any kind.
 func (r *schemaReader) skip() {
 	depth := 0
 	for c := r.peek(); c != 0; c = r.peek() {
@@ -189,7 +188,7 @@ func (r *schemaReader) skip() {
 			r.i++
 		case '}', ']':
 			if depth == 0 {
-				return // the end of what is around it: there was no value
+				return // the end of the container: there was no value
 			}
 			depth--
 			r.i++
@@ -210,7 +209,7 @@ func (r *schemaReader) skip() {
 	}
 }
 
-// ends says whether c ends a number or a word such as true.
+// ends reports whether c ends a number or a literal such as true.
 func ends(c byte) bool {
 	switch c {
 	case ' ', '\t', '\n', '\r', ',', ':', '{', '}', '[', ']', '"':

@@ -5,41 +5,41 @@ import (
 	"slices"
 )
 
-// Signal is one reason for a tool's place in the ranking.
+// Signal is one reason for a tool's rank.
 type Signal string
 
 // The signals. Words alone is BM25F; each other one is a function below.
 const (
 	Words    Signal = "words"    // BM25F over the request's own words
-	Values   Signal = "values"   // less weight for quoted and machine-made words
+	Values   Signal = "values"   // less weight for quoted and generated words
 	Synonyms Signal = "synonyms" // other words for the same thing
 	Spelling Signal = "spelling" // corrected typos
 	Chinese  Signal = "chinese"  // the English words for Chinese ones
-	Name     Signal = "name"     // the share of the tool's name that the request says
-	Coverage Signal = "coverage" // the share of the request that the tool says
-	Server   Signal = "server"   // the share of the request that its server and the tools beside it say
-	Action   Signal = "action"   // another one of create, read, update, delete, send or run
+	Name     Signal = "name"     // the share of the tool's name that the request contains
+	Coverage Signal = "coverage" // the share of the request that the tool contains
+	Server   Signal = "server"   // the share of the request that its server and the server's other tools contain
+	Action   Signal = "action"   // a different action: create, read, update, delete, send or run
 	Number   Signal = "number"   // one thing or many
-	Sentence Signal = "sentence" // the best sentence of a request of several
+	Sentence Signal = "sentence" // the best match among several sentences of a request
 	History  Signal = "history"  // servers that were used earlier in the conversation
-	Use      Signal = "use"      // likeness to requests that led to a call of the tool, or of its server
+	Use      Signal = "use"      // similarity to requests that led to a call of the tool, or of its server
 	Vector   Signal = "vector"   // cosine of the vectors
-	Said     Signal = "said"     // of the score, not of the ranking: how much of the request one tool says
+	Said     Signal = "said"     // only for the score, not the ranking: how much of the request one tool contains
 )
 
-// Signals lists those of the ranking that can be left out.
+// Signals lists the signals of the ranking that can be disabled.
 var Signals = []Signal{Values, Synonyms, Spelling, Chinese, Name, Coverage, Server, Action, Number, Sentence, History, Use, Vector}
 
-// weights is everything that was tuned, on the evaluation's dev requests only;
-// eval prints what each signal is worth, family by family.
+// weights holds all tuned parameters. They were tuned on the evaluation's dev requests
+// only; eval prints the value of each signal, by family.
 type weights struct {
 	fields   fieldWeights
-	idfPower float64 // below 1: a rare word outweighs common ones less than idf says
-	value    float64 // of a word inside a literal
+	idfPower float64 // below 1: a rare word outweighs common ones by less than its idf
+	value    float64 // for a word inside a literal
 	synonym  float64
-	joined   float64 // of two words written as one
-	mended   float64 // of a corrected word
-	chinese  float64 // of the English word for a Chinese one
+	joined   float64 // for two words written as one
+	mended   float64 // for a corrected word
+	chinese  float64 // for the translation of a Chinese word
 	name     float64
 	coverage float64
 	server   float64
@@ -116,9 +116,9 @@ func (w weights) weighed(by map[Signal]float64) *weights {
 	return &w
 }
 
-// nameShare is how much of the tool's name the request says. A name is what
-// its maker thought the tool does in the fewest words, so each word of it that
-// nobody asked for speaks against it.
+// nameShare returns how much of the tool's name the request contains. A name is its
+// author's shortest summary of the tool, so each word of it that is not in the request
+// counts against the tool.
 func (s *search) nameShare(d *doc) float64 {
 	said, all := 0.0, 0.0
 	for _, p := range d.nameTerms() {
@@ -133,8 +133,8 @@ func (s *search) nameShare(d *doc) float64 {
 	return said / all
 }
 
-// coverage is how much of the request the tool says: BM25F can be won by one
-// rare word alone, this one needs many.
+// coverage returns how much of the request the tool contains. One rare word can win BM25F;
+// this signal requires many.
 func (s *search) coverage(d uint32) float64 {
 	if s.asked == 0 {
 		return 0
@@ -142,7 +142,7 @@ func (s *search) coverage(d uint32) float64 {
 	return s.said(s.sc.near[d], s.sc.like[d], func(c *concept) float64 { return c.weight * c.idf }) / s.asked
 }
 
-// said adds up what the words weigh that a tool says, near and like them.
+// said returns the total weight of the words that a tool contains, near and like them.
 func (s *search) said(near, like uint64, weight func(*concept) float64) float64 {
 	sum := 0.0
 	for i := range s.concepts {
@@ -156,12 +156,12 @@ func (s *search) said(near, like uint64, weight func(*concept) float64) float64 
 	return sum
 }
 
-// likeShare is how much of a word's coverage a synonym gives.
+// likeShare is a synonym's share of a word's coverage.
 const likeShare = 0.5
 
-// serverShares fills in how much of the request a server and its tools in the
-// running say together: most requests are the business of one server, and of
-// two equal tools the one among relatives is meant.
+// serverShares sets how much of the request a server and its candidates contain together:
+// most requests concern one server, and of two equal tools the one with related tools is
+// meant.
 func (s *search) serverShares() {
 	cands := s.sc.cands
 	said := make(map[*about]uint64, 16)
@@ -182,7 +182,7 @@ func (s *search) serverShares() {
 	}
 }
 
-// saidBy returns a bit for each word of the request that the server says about itself.
+// saidBy returns a bit for each word of the request that the server's own texts contain.
 func (s *search) saidBy(a *about) (said uint64) {
 	for i := range s.concepts {
 		for _, e := range s.concepts[i].terms {
@@ -198,16 +198,16 @@ func (s *search) saidBy(a *about) (said uint64) {
 	return said
 }
 
-// contradicts says whether the tool does something else than the request's verb
-// says: "delete the file" is no request to create one, however alike the rest.
+// contradicts reports whether the tool's action differs from that of the request's verb:
+// "delete the file" is not a request to create one, however similar the rest is.
 func (s *search) contradicts(d *doc) bool {
 	return d.action != actUnknown && s.req.action != actUnknown && d.action != s.req.action
 }
 
-// bestSentences fills in how well a tool does for the sentence of the request
-// that it fits best, against the best tool for that sentence. Who writes
-// several sentences wants several things, and a tool does one of them; in the
-// sum over all words the tools for the shorter request would be lost.
+// bestSentences sets how well a tool matches the sentence of the request that it fits best,
+// relative to the best tool for that sentence. A user who writes several sentences wants
+// several things, and a tool does one of them; in the sum over all words the tools for the
+// shorter sentence would be lost.
 func (s *search) bestSentences() {
 	n := s.sentences()
 	if n < 2 {
@@ -241,7 +241,7 @@ func (s *search) bestSentences() {
 	}
 }
 
-// sentences is how many the request has.
+// sentences returns the number of sentences of the request.
 func (s *search) sentences() int {
 	n := 0
 	for i := range s.concepts {
@@ -250,7 +250,7 @@ func (s *search) sentences() int {
 	return n
 }
 
-// in is what the concept adds to the words of one tool.
+// in returns what the concept adds to the words of one tool.
 func (c *concept) in(d *doc) float32 {
 	for i := range c.terms {
 		e := &c.terms[i]
@@ -261,7 +261,7 @@ func (c *concept) in(d *doc) float32 {
 	return 0
 }
 
-// find returns where in its terms the doc has t, -1 for nowhere.
+// find returns the index of t in the doc's terms, or -1.
 func (d *doc) find(t term) int {
 	at, _ := slices.BinarySearch(d.terms(), posting(t<<8))
 	if at < len(d.terms()) && d.terms()[at].doc() == t {

@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// posting is one tool in the list of a term: its place in the upper 24 bits,
-// the term's weight in the tool in the lower 8.
+// posting is one tool in the list of a term: its number in the upper 24 bits, the term's
+// weight in the tool in the lower 8.
 type posting uint32
 
 const (
@@ -22,35 +22,35 @@ const (
 func (p posting) doc() uint32    { return uint32(p) >> 8 }
 func (p posting) impact() uint32 { return uint32(p) & impactSteps }
 
-// list is the postings of one term. Removed tools stay in it until the next
-// compaction; live leaves them out.
+// list holds the postings of one term. Removed tools stay in it until the next compaction;
+// live excludes them.
 type list struct {
 	posts []posting
 	live  int32
 }
 
-// doc is one tool as it was read. It never changes.
+// doc is one tool as it was read. It is immutable.
 type doc struct {
-	name, title, description string // the strings that came in
+	name, title, description string // the original strings
 	about                    *about
-	sum                      uint64              // of the definition, to find out what changed
-	vector                   *[tableDims]float32 // the embedded one; nil where it has no known word
-	words                    []posting           // terms and then nameTerms, since a slice of its own costs as much as its words
+	sum                      uint64              // checksum of the definition, to detect changes
+	vector                   *[tableDims]float32 // the embedded vector; nil if the tool has no known word
+	words                    []posting           // terms followed by nameTerms, because a separate slice costs as much as its words
 	named                    uint8               // how many of them are nameTerms
 	action                   action
 	number                   number
 }
 
-// terms are every term (in the place of the doc number) with its weight, sorted.
+// terms returns every term (instead of the doc number) with its weight, sorted.
 func (d *doc) terms() []posting { return d.words[:len(d.words)-int(d.named)] }
 
-// nameTerms are the different terms of its name, in order.
+// nameTerms returns the distinct terms of its name, in order.
 func (d *doc) nameTerms() []posting { return d.words[len(d.words)-int(d.named):] }
 
-// inName says whether the term is one of its name.
+// inName reports whether its name contains the term.
 func (d *doc) inName(t term) bool { return slices.Contains(d.nameTerms(), posting(t)) }
 
-// tool is what a search tells of the tool: what it is for.
+// tool returns the fields of the tool that a search returns.
 func (d *doc) tool() store.Tool {
 	return store.Tool{Server: d.about.name, Name: d.name, Title: d.title, Description: d.description}
 }
@@ -60,10 +60,10 @@ func compareDocs(a, b *doc) int {
 	return cmp.Or(strings.Compare(a.about.name, b.about.name), strings.Compare(a.name, b.name))
 }
 
-// about is what a server says about itself. It never changes.
+// about holds the texts that a server provides about itself. It is immutable.
 type about struct {
 	name, domain, description string
-	terms                     []term // of all three, sorted
+	terms                     []term // of all three texts, sorted
 }
 
 // server is one server's part of a snapshot.
@@ -72,14 +72,14 @@ type server struct {
 	docs  []uint32 // by name
 }
 
-// snapshot is the index at one moment.
+// snapshot is the state of the index at one moment.
 type snapshot struct {
 	words   words
 	lists   []*list     // by term
 	docs    []*doc      // by number; removed ones stay until the next compaction
-	gone    []uint64    // a bit for each removed one
-	vecs    [][]float32 // of a configured embedder, by number; nil where there is none
-	shelves []*shelf    // the vectors of shelfSize numbers each; nil where there is none
+	gone    []uint64    // a bit for each removed doc
+	vecs    [][]float32 // by number, of a configured embedder; nil if there is none
+	shelves []*shelf    // vectors of shelfSize numbers each; nil if there are none
 	live    int
 	servers []*server // by name
 	space   *space    // of the vectors; nil before the first
@@ -87,7 +87,7 @@ type snapshot struct {
 
 func (s *snapshot) alive(d uint32) bool { return s.gone[d/64]>>(d%64)&1 == 0 }
 
-// server returns the server of that name, or nil.
+// server returns the server with that name, or nil.
 func (s *snapshot) server(name string) *server {
 	if i, ok := s.findServer(name); ok {
 		return s.servers[i]
@@ -113,7 +113,7 @@ func (s *snapshot) find(id string) (uint32, bool) {
 	return sv.docs[i], true
 }
 
-// vector returns the vector of a number, nil for none.
+// vector returns the vector of a number, or nil.
 func (s *snapshot) vector(n uint32) []float32 {
 	switch v := s.docs[n].vector; {
 	case s.space.embedder != nil:
@@ -124,7 +124,7 @@ func (s *snapshot) vector(n uint32) []float32 {
 	return nil
 }
 
-// df is the number of tools that have the term.
+// df returns the number of tools that have the term.
 func (s *snapshot) df(t term) int {
 	if int(t) < len(s.lists) && s.lists[t] != nil {
 		return int(s.lists[t].live)
@@ -132,8 +132,8 @@ func (s *snapshot) df(t term) int {
 	return 0
 }
 
-// update is the next snapshot while it is being made. It may write to what it
-// has cloned, and append to what it shares with older snapshots.
+// update is the next snapshot under construction. It may write to memory that it has
+// cloned, and append to memory that it shares with older snapshots.
 type update struct {
 	snapshot
 	old   *snapshot
@@ -141,7 +141,7 @@ type update struct {
 	read  *reader
 }
 
-// beginLocked starts an update; the caller holds x.mu.
+// beginLocked starts an update. x.mu must be held.
 func (x *Index) beginLocked() *update {
 	old := x.now.Load()
 	u := &update{snapshot: *old, old: old, vocab: x.vocab, read: &x.read}
@@ -152,7 +152,7 @@ func (x *Index) beginLocked() *update {
 	return u
 }
 
-// publishLocked makes the update what searches see; the caller holds x.mu.
+// publishLocked makes the update visible to searches. x.mu must be held.
 func (x *Index) publishLocked(u *update) {
 	if dead := len(u.docs) - u.live; dead > 64 && dead > u.live/2 {
 		u.compact()
@@ -164,7 +164,7 @@ func (x *Index) publishLocked(u *update) {
 	x.now.Store(&next)
 }
 
-// replace makes tools the server's tools.
+// replace replaces the server's tools.
 func (u *update) replace(sv store.Server, tools []store.Tool) {
 	i, known := u.findServer(sv.Name)
 	next := &server{docs: make([]uint32, 0, len(tools))}
@@ -191,7 +191,7 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 		switch {
 		case had && u.docs[d].sum == sum && u.docs[d].about == next.about:
 			next.docs = append(next.docs, d)
-		case had && u.docs[d].sum == sum: // the server's own texts changed; the tool's words did not
+		case had && u.docs[d].sum == sum: // the server's own texts changed, but not the tool's words
 			doc := *u.docs[d]
 			doc.about = next.about
 			u.drop(d)
@@ -222,7 +222,7 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 	}
 }
 
-// remove takes a server out.
+// remove removes a server.
 func (u *update) remove(name string) {
 	i, ok := u.findServer(name)
 	if !ok {
@@ -234,7 +234,7 @@ func (u *update) remove(name string) {
 	u.servers = slices.Delete(u.servers, i, i+1)
 }
 
-// add gives the doc a number.
+// add adds the doc and returns its number.
 func (u *update) add(d *doc) uint32 {
 	n := uint32(len(u.docs))
 	u.docs = append(u.docs, d)
@@ -246,7 +246,7 @@ func (u *update) add(d *doc) uint32 {
 	}
 	for _, p := range d.terms() {
 		l := u.own(p.doc())
-		if n := len(l.posts); n == cap(l.posts) { // append would leave a quarter of all lists empty
+		if n := len(l.posts); n == cap(l.posts) { // append would leave a quarter of all lists unused
 			l.posts = append(make([]posting, 0, n+n/8+1), l.posts...)
 		}
 		l.posts = append(l.posts, posting(n<<8|p.impact()))
@@ -256,7 +256,7 @@ func (u *update) add(d *doc) uint32 {
 	return n
 }
 
-// drop marks the doc of that number as removed.
+// drop marks the doc with that number as removed.
 func (u *update) drop(n uint32) {
 	u.gone[n/64] |= 1 << (n % 64)
 	for _, p := range u.docs[n].terms() {
@@ -280,8 +280,8 @@ func (u *update) own(t term) *list {
 	return u.lists[t]
 }
 
-// compact writes the index again without what was removed: the vocabulary, the
-// numbers of the docs, the lists. Nothing is read again.
+// compact rewrites the index without removed tools: the vocabulary, the numbers of the
+// docs, the lists. It reads no tool again.
 func (u *update) compact() {
 	from := u.snapshot
 	old := u.vocab
@@ -295,7 +295,7 @@ func (u *update) compact() {
 	rename := func(ts []term) []term {
 		out := make([]term, 0, len(ts))
 		for _, t := range ts {
-			// A server's own text may hold words that no tool has.
+			// A server's own texts may contain words that no tool has.
 			if from.df(t) == 0 {
 				renamed[t] = u.vocab.stems.add(old.stems.texts[t])
 			}
@@ -304,7 +304,7 @@ func (u *update) compact() {
 		return out
 	}
 	u.snapshot = snapshot{space: from.space}
-	u.old = new(snapshot) // nothing is shared with it
+	u.old = new(snapshot) // no memory is shared with it
 	for _, s := range from.servers {
 		a := *s.about
 		a.terms = rename(a.terms)
@@ -331,7 +331,7 @@ func (u *update) compact() {
 	}
 }
 
-// checksum tells one definition from another.
+// checksum returns a hash of the definition, to detect changes.
 func checksum(t *store.Tool) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

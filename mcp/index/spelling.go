@@ -3,13 +3,13 @@ package index
 import "strings"
 
 const (
-	minMended   = 5 // letters: shorter words have too many neighbours
+	minMended   = 5 // letters; shorter words have too many neighbours
 	minTwoEdits = 9
 )
 
-// correctSpelling adds to c what the word was probably meant to be: the known words one
-// edit away (two in long words) that start with the same letter, or two known
-// words that were written as one. The commonest wins among the nearest.
+// correctSpelling adds probable corrections of the word to c: the known words one edit away
+// (two for long words) that start with the same letter, or two known words that were
+// written as one. Among the nearest, the most common wins.
 func (s *snapshot) correctSpelling(a *asked, c *concept, w *weights) {
 	if len(a.word) < minMended || len(a.word) >= maxShelfWord || !letters(a.word) {
 		return
@@ -53,8 +53,8 @@ func letters(w string) bool {
 	return strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
 }
 
-// edits counts the letters to insert, delete, replace or swap with the
-// neighbour to get from a to b; more than limit is limit+1.
+// edits returns the number of letters to insert, delete, replace or swap with the neighbour
+// to get from a to b, or limit+1 if it exceeds limit.
 func edits(a, b string, limit int) int {
 	if limit == 1 {
 		return oneEdit(a, b)

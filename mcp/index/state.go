@@ -2,40 +2,40 @@ package index
 
 import "time"
 
-// State is what is embedded, and by what.
+// State is the state of the vectors.
 type State struct {
-	Model    string // whose vectors serve
-	Wanted   string // whose will; the same when all is done
+	Model    string // model of the active vectors
+	Wanted   string // configured model; equals Model when all vectors are computed
 	Phase    Phase
-	Computed int // vectors since the start
-	Failures int // of the wanted model in a row, since it answered last
+	Computed int // vectors computed since the start
+	Failures int // consecutive failures of the wanted model since its last success
 	LastErr  string
 	FailedAt time.Time
 	Servers  []ServerState // by name
 }
 
-// Phase is how far a State is.
+// Phase is the progress of a State.
 type Phase string
 
 // Phases.
 const (
-	Complete  Phase = "complete"  // each tool has the vector that it can have
-	Embedding Phase = "embedding" // vectors are being made; the old ones serve
-	Failing   Phase = "failing"   // the wanted model does not answer; it is asked again
+	Complete  Phase = "complete"  // every tool that can have a vector has one
+	Embedding Phase = "embedding" // vectors are being computed; the old ones are used
+	Failing   Phase = "failing"   // the wanted model does not respond; it is retried
 )
 
-// ServerState is what is embedded of one server.
+// ServerState is the state of one server's vectors.
 type ServerState struct {
 	Name     string
 	Tools    int
-	Embedded int       // by the model that serves
-	Without  int       // whose text has no usable vector: words alone find them
-	Pending  int       // that the wanted model has not embedded yet
-	Taken    time.Time // when its tools were taken in last
-	Filled   time.Time // when the newest vector of its tools came
+	Embedded int       // tools with a vector of the active model
+	Without  int       // tools whose text has no usable vector: found by words only
+	Pending  int       // tools that the wanted model has not embedded yet
+	Taken    time.Time // time of the last Replace of its tools
+	Filled   time.Time // time of the newest vector of its tools
 }
 
-// State says what is embedded now.
+// State returns the current state of the vectors.
 func (x *Index) State() State {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -2,8 +2,8 @@ package index
 
 import "strings"
 
-// stop holds words that say nothing about which tool is wanted: the grammar of
-// English, and the politeness around a request.
+// stop contains words that don't help to identify a tool: function words of English, and
+// polite phrases around a request.
 var stop = func() map[string]struct{} {
 	m := make(map[string]struct{})
 	for w := range strings.FieldsSeq(`

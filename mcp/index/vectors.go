@@ -11,24 +11,23 @@ import (
 	chromem "github.com/philippgille/chromem-go"
 )
 
-// The rule of this file: chromem-go never sees a vector that is not of the
-// right length, finite and of length 1, is never asked for more than it holds,
-// and never changes while it is asked. A collection holds the vectors of a range of
-// numbers by one model and is not touched once it is built; an update makes a
-// new one of the last range. Its traps are out of reach that way (each is a test):
+// The rule of this file: chromem-go only gets vectors of the right length, finite and
+// normalized, is never asked for more than it holds, and never changes during a query. A
+// collection holds the vectors of a range of numbers by one model and is immutable once it
+// is built; an update replaces the collection of the last range. That avoids its traps
+// (each has a test):
 //
 //   - a zero vector becomes NaN and pollutes every ranking;
 //   - n above the number of documents is an error, also when a delete races;
-//   - a vector of another length breaks every query, so a model is a space of
-//     its own;
-//   - a cancelled context gives part of the answer and no error;
+//   - a vector of another length breaks every query, so each model has its own space;
+//   - a cancelled context returns a partial answer and no error;
 //   - Delete races with Add, and with an empty filter deletes everything.
 
-// space is the embedder whose vectors a snapshot has.
+// space identifies the embedder of a snapshot's vectors.
 type space struct {
 	embedder Embedder // nil for the embedded one
-	// fresh, if not nil, are the keys whose vectors were computed for this space:
-	// all others are computed again, though the cache has them. The worker's own.
+	// fresh, if not nil, contains the keys whose vectors were computed for this space. All
+	// others are computed again, even if they are in the cache. Used by the worker only.
 	fresh  map[string]bool
 	record record
 }
@@ -40,25 +39,24 @@ func (s *space) model() string {
 	return s.embedder.Model()
 }
 
-// shelf is the vectors of a range of numbers in one space.
+// shelf holds the vectors of a range of numbers in one space.
 type shelf struct {
 	vectors *chromem.Collection
 	count   int
 	dims    int
 }
 
-// notEmbedding is what chromem is given in place of its default, which would
-// call OpenAI.
+// notEmbedding replaces chromem's default embedder, which would call OpenAI.
 func notEmbedding(context.Context, string) ([]float32, error) {
 	return nil, errors.New("vectors are made before they are stored")
 }
 
-// shelfSize is what a map has room for before it doubles: a collection is one,
-// and half empty it would weigh as much as the vectors.
+// shelfSize is a map's capacity before it doubles: a collection is a map, and half empty it
+// would use as much memory as the vectors.
 const shelfSize = 112
 
-// newShelf puts the vectors of the docs from a number on into a collection, nil
-// if there are none.
+// newShelf puts the vectors of the docs from number first on into a collection. It returns
+// nil if there are none.
 func newShelf(snap *snapshot, first int) *shelf {
 	var s *shelf
 	for n := uint32(first); n < uint32(min(first+shelfSize, len(snap.docs))); n++ {
@@ -67,10 +65,10 @@ func newShelf(snap *snapshot, first int) *shelf {
 			continue
 		}
 		if s == nil {
-			// A database of its own: collections then go with their snapshot.
+			// Each collection has its own database, so that it is freed with its snapshot.
 			c, err := chromem.NewDB().CreateCollection("tools", nil, notEmbedding)
 			if err != nil {
-				return nil // only without a name
+				return nil // unreachable: only an empty name is an error
 			}
 			s = &shelf{vectors: c, dims: len(v)}
 		}
@@ -83,7 +81,7 @@ func newShelf(snap *snapshot, first int) *shelf {
 	return s
 }
 
-// textOf is what is embedded for a tool.
+// textOf returns the text that is embedded for a tool.
 func textOf(d *doc) string {
 	var b strings.Builder
 	t := d.tool()
@@ -99,8 +97,8 @@ func textOf(d *doc) string {
 	return b.String()
 }
 
-// shelve builds the collections of the new numbers. Vectors of a configured
-// embedder follow in the background.
+// shelve builds the collections of the new numbers. Vectors of a configured embedder follow
+// in the background.
 func (u *update) shelve() {
 	if len(u.docs) == len(u.old.docs) {
 		return
@@ -118,8 +116,8 @@ type near struct {
 	cos float64
 }
 
-// scan returns the n tools that the query's filters let through whose vectors
-// are nearest to v, a unit vector.
+// scan returns the n tools that the query's filters accept whose vectors are nearest to v,
+// a unit vector.
 func (s *search) scan(ctx context.Context, v []float32, n int) ([]near, error) {
 	var out []near
 	for _, sh := range s.snap.shelves {
@@ -128,13 +126,13 @@ func (s *search) scan(ctx context.Context, v []float32, n int) ([]near, error) {
 		}
 		found, err := sh.vectors.QueryEmbedding(ctx, v, sh.count, nil, nil)
 		if cerr := ctx.Err(); cerr != nil {
-			return nil, cerr // chromem answers with a part and no error
+			return nil, cerr // chromem returns a partial answer and no error
 		}
 		if err != nil {
 			return nil, fmt.Errorf("searching vectors: %w", err)
 		}
 		kept := 0
-		for _, f := range found { // the nearest first
+		for _, f := range found { // nearest first
 			if f.Similarity <= 0 || kept == n {
 				break
 			}
@@ -161,15 +159,15 @@ func (s *search) inDomain(a *about) bool {
 }
 
 const (
-	// almostNothing is the coverage of the best tool below which the words are
-	// no help and the embedded vectors are searched.
+	// almostNothing is the coverage of the best tool below which the words are useless and
+	// the embedded vectors are searched.
 	almostNothing = 0.1
-	// leastCosine of an embedded vector that is more than chance: of all tools
-	// one in ten reaches it, and half of the right ones.
+	// leastCosine is the cosine of an embedded vector above which it is not chance: one in
+	// ten of all tools reaches it, and half of the right ones.
 	leastCosine = 0.5
 )
 
-// finish ranks with vectors and makes the answer.
+// finish ranks with vectors and builds the answer.
 func (x *Index) finish(ctx context.Context, s *search) (Answer, error) {
 	var a Answer
 	if x.vectors.failed.Load() {
@@ -196,8 +194,8 @@ func (x *Index) finish(ctx context.Context, s *search) (Answer, error) {
 	return a, nil
 }
 
-// rerank adds the embedded vectors' part to the running and orders it; it
-// returns the request's vector.
+// rerank adds the embedded vectors' part to the candidates and sorts them; it returns the
+// request's vector.
 func (s *search) rerank() []float32 {
 	whole, sentences := s.requestVectors()
 	for i := range s.sc.cands {
@@ -210,8 +208,8 @@ func (s *search) rerank() []float32 {
 	return whole
 }
 
-// scanEmbedded adds what the embedded vectors find alone, where the words found
-// almost nothing.
+// scanEmbedded adds tools that only the embedded vectors find, if the words found almost
+// nothing.
 func (s *search) scanEmbedded(ctx context.Context, whole []float32) error {
 	if s.w.vector <= 0 || !good(whole) || slices.ContainsFunc(s.sc.cands, func(c candidate) bool { return c.cover >= almostNothing }) {
 		return nil
@@ -229,16 +227,16 @@ func (s *search) scanEmbedded(ctx context.Context, whole []float32) error {
 	return nil
 }
 
-// add puts a tool that vectors found behind the running.
+// add appends a tool that vectors found to the candidates.
 func (s *search) add(n near) {
 	if !slices.ContainsFunc(s.sc.cands, func(c candidate) bool { return c.num == n.num }) {
 		s.sc.cands = append(s.sc.cands, candidate{num: n.num, doc: s.snap.docs[n.num]})
 	}
 }
 
-// requestVectors are the vectors of the whole request and of each of its
-// sentences, if it has several; zero ones where nothing is known. A word counts
-// as much as it does in the ranking by words.
+// requestVectors returns the vectors of the whole request and, if it has several, of each
+// of its sentences; they are zero if no word is known. A word has the same weight as in the
+// ranking by words.
 func (s *search) requestVectors() (whole []float32, sentences [][]float32) {
 	n := s.sentences()
 	whole = make([]float32, tableDims)
@@ -267,8 +265,8 @@ func (s *search) requestVectors() (whole []float32, sentences [][]float32) {
 	return unit(whole), sentences
 }
 
-// likeness is the cosine of a tool's vector with the request's: of several
-// sentences half the whole's and half the best one's.
+// likeness returns the cosine of a tool's vector with the request's. With several sentences
+// it is the mean of the whole request's and the best sentence's.
 func likeness(tool, whole []float32, sentences [][]float32) float64 {
 	cos := dot(tool, whole)
 	if len(sentences) > 0 {

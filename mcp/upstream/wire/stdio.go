@@ -182,7 +182,7 @@ func (f *StdioFrames) read() (msg []byte, afterText bool, err error) {
 		if err := f.budget.Spend(p.size+lineCost, f.quit); err != nil {
 			return nil, false, err
 		}
-		text := bytes.TrimSpace(append(p.noise, p.msg...)) // the message is noise itself
+		text := bytes.TrimSpace(append(p.noise, p.msg...)) // one of them is empty
 		if len(text) == 0 {
 			continue
 		}
