@@ -13,25 +13,26 @@ import (
 	"nize/store/printable"
 )
 
-// View is what one caller may use, decided once per request: the agent's
-// patterns and the person's standing denials are read here, not per tool.
+// View is the set of tools that one caller may use. It is computed once per request: the
+// agent's patterns and the person's standing denials are read when it is created, not per
+// tool.
 type View struct {
 	by       store.Caller
 	scope    store.Scope
-	groups   []string                    // that the person is in
-	agent    store.Agent                 // the zero one outside a conversation
+	groups   []string                    // groups of the person
+	agent    store.Agent                 // the zero value outside a conversation
 	limited  bool                        // the agent has patterns
-	grants   []store.Grant               // the standing answers for the person's calls here
-	denied   []string                    // the tools among them that are denied
-	off      []string                    // the servers that the person switched off for themselves
-	scoped   []string                    // the token's tools: patterns
-	named    []string                    // the patterns of all lists that may name a native tool
-	channel  store.Channel               // the channel; the zero one outside any
+	grants   []store.Grant               // the standing answers that apply to the person's calls here
+	denied   []string                    // tools that standing answers deny
+	off      []string                    // servers that the person switched off for themselves
+	scoped   []string                    // patterns of the token's tools
+	named    []string                    // all patterns that may name a native tool
+	channel  store.Channel               // the zero value outside a channel
 	declared map[string]credential.State // the declared credentials
-	rules    []*rule                     // those that can deny this caller anything
+	rules    []*rule                     // the rules that can deny this caller anything
 }
 
-// View reads what narrows the caller's tools.
+// View returns the caller's view in a scope.
 func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (*View, error) {
 	if err := p.tools.Load(ctx); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 	}
 	if !by.IsAdmin() {
 		if v.groups, err = p.groups.GroupsOf(ctx, by.User); err != nil {
-			// Groups only ever allow: who can't be looked up is in none.
+			// Groups only ever allow, so a caller whose groups can't be read is in none.
 			p.log.Warn("reading groups; the caller counts as in none", "err", err)
 		}
 	}
@@ -98,9 +99,9 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 	return v, nil
 }
 
-// present is the caller as they are now. A turn runs with the rights of its
-// author, but it was written some time ago, and goes on while they are disabled
-// or lowered; who came with this request was looked at just now.
+// present returns the caller's current rights. A turn runs with the rights of its author,
+// who may have been disabled or demoted since they wrote it; a caller that came with this
+// request was just read.
 func (p *Engine) present(ctx context.Context, by store.Caller) (store.Caller, error) {
 	switch by.Surface {
 	case store.OnMCP, store.OnCLI, store.OnSystem:
@@ -121,8 +122,8 @@ func (p *Engine) present(ctx context.Context, by store.Caller) (store.Caller, er
 	return by, nil
 }
 
-// selectRules picks the rules that can deny this caller anything, so that a search
-// asks each tool no others.
+// selectRules selects the rules that can deny this caller anything, so that a search
+// evaluates no other rules per tool.
 func (v *View) selectRules() {
 	v.rules = make([]*rule, 0, len(rules))
 	for i := range rules {
@@ -132,20 +133,20 @@ func (v *View) selectRules() {
 	}
 }
 
-// rule is one condition for a tool to be usable by somebody.
+// rule is one condition for a caller to be able to use a tool.
 type rule struct {
 	name    string
-	yes     string           // what is said where it allows
-	no      store.Text       // and where it denies
-	hides   bool             // a member is not told of a tool that it denies
-	builtin bool             // it holds for nize's own tools, too
-	applies func(*View) bool // nil: to every caller
+	yes     string           // reason if it allows
+	no      store.Text       // reason if it denies
+	hides   bool             // a tool that it denies is hidden from members
+	builtin bool             // it also applies to nize's own tools
+	applies func(*View) bool // nil means every caller
 	denies  func(*View, *Tool) bool
-	command func(*View, *Tool) string // that lifts the denial
+	command func(*View, *Tool) string // command that removes the denial
 }
 
-// rules are all of them, in the order in which they are asked. A search, a
-// call and [Engine.Explain] walk this one list.
+// rules lists all rules in the order of evaluation. Searches, calls and [Engine.Explain]
+// all use this list.
 var rules = [...]rule{
 	{"server", "its server is enabled", store.Textf("its server is disabled"), true, true, nil,
 		func(_ *View, t *Tool) bool { return t.Record.Disabled },
@@ -174,7 +175,7 @@ var rules = [...]rule{
 	{"native", "a list names it", store.Textf("native tools are for those whose agent's, token's or request's list names them"), true, false, nil,
 		func(v *View, t *Tool) bool { return t.Server == NativeServer && !v.namesNative(t.id) },
 		func(v *View, t *Tool) string {
-			everything := []string{"*"} // what one without a list has
+			everything := []string{"*"} // the patterns of a token without a list
 			if v.by.Token != "" {
 				have := v.by.Scopes
 				if len(v.scoped) == 0 {
@@ -233,14 +234,14 @@ var rules = [...]rule{
 		}},
 }
 
-// namesNative says whether a list names a native tool. Who sits at the command line
-// names what they call.
+// namesNative reports whether a list names a native tool. A caller at the command line
+// names the tool by calling it.
 func (v *View) namesNative(id string) bool {
 	return v.by.Surface == store.OnCLI && v.scope.Agent == "" || store.MatchAny(v.named, id)
 }
 
-// flagsOf repeats a flag for what a list has and for one more: such a flag sets
-// the whole list, so a command with the new one alone would take the others out.
+// flagsOf repeats a flag for each value of a list and for one more. Such a flag replaces
+// the whole list, so a command with only the new value would remove the others.
 func flagsOf(flag string, have []string, more string) string {
 	var b strings.Builder
 	for _, v := range append(have[:len(have):len(have)], more) {
@@ -249,7 +250,8 @@ func flagsOf(flag string, have []string, more string) string {
 	return b.String()
 }
 
-// reason is why the rule denies a tool; of a refused schema it says what is wrong.
+// reason returns why the rule denies a tool; for a refused schema it returns the schema's
+// error.
 func (r *rule) reason(t *Tool) store.Text {
 	if r.name == "schema" && len(t.Findings) > 0 {
 		return store.Textf("%s (%s)", r.no, t.Findings[0])
@@ -261,9 +263,9 @@ func (r *rule) deniesTo(v *View, t *Tool) bool {
 	return (r.applies == nil || r.applies(v)) && r.denies(v, t)
 }
 
-// denyingRule returns the rule that denies the caller the tool, or nil.
+// denyingRule returns the first rule that denies the caller the tool, or nil.
 func (v *View) denyingRule(t *Tool) *rule {
-	builtin := t.Server == BuiltinServer // nize's own tools show a caller only what is theirs
+	builtin := t.Server == BuiltinServer // nize's own tools only show a caller their own data
 	for _, r := range v.rules {
 		if (r.builtin || !builtin) && r.denies(v, t) {
 			return r
@@ -272,10 +274,10 @@ func (v *View) denyingRule(t *Tool) *rule {
 	return nil
 }
 
-// Usable says whether the caller may use the tool.
+// Usable reports whether the caller may use the tool.
 func (v *View) Usable(t *Tool) bool { return v.denyingRule(t) == nil }
 
-// Denial says why the caller may not use the tool, nothing where they may.
+// Denial returns why the caller may not use the tool, or the zero Text if they may.
 func (v *View) Denial(t *Tool) store.Text {
 	if r := v.denyingRule(t); r != nil {
 		return r.no
@@ -283,9 +285,9 @@ func (v *View) Denial(t *Tool) store.Text {
 	return store.Text{}
 }
 
-// Find returns the tool if the caller may use it. Who may know of a tool is told
-// what keeps it away; for all others it is an unknown one, and only names that
-// the caller may use are suggested.
+// Find returns the tool if the caller may use it. A caller who may know that the tool
+// exists gets the reason for the denial; for all others the tool is unknown, and only names
+// that they may use are suggested.
 func (p *Engine) Find(v *View, id string) (*Tool, error) {
 	t, ok := p.tools.Get(id)
 	if !ok {
@@ -295,7 +297,7 @@ func (p *Engine) Find(v *View, id string) (*Tool, error) {
 	switch {
 	case r == nil:
 		return t, nil
-	case !v.knows(t), r.name == "view": // nobody can lift that
+	case !v.knows(t), r.name == "view": // no command removes this denial
 		return nil, p.unknown(v, id)
 	}
 	if r.name == "connection" {
@@ -312,16 +314,16 @@ func (p *Engine) Find(v *View, id string) (*Tool, error) {
 	return nil, &store.CallError{Code: store.CodeRefused, Message: why}
 }
 
-// knows says whether the caller may know that there is a tool which they may not
-// use: an admin of any, others of those that no rule hides from them. A token
-// knows of none but its own.
+// knows reports whether the caller may know that a tool which they may not use exists.
+// Admins may know of any tool, other users of tools that no rule hides from them. A token
+// may know only of its own tools.
 func (v *View) knows(t *Tool) bool {
 	return !slices.ContainsFunc(rules[:], func(r rule) bool {
 		return (r.hides && !v.by.IsAdmin() || r.name == "token") && r.deniesTo(v, t)
 	})
 }
 
-// mayLift says whether it is the caller's to end what keeps a tool away.
+// mayLift reports whether the caller has the right to remove the rule's denial of a tool.
 func (v *View) mayLift(r *rule, t *Tool) bool {
 	switch {
 	case v.by.IsAdmin(), r.name == "choice":
@@ -333,8 +335,7 @@ func (v *View) mayLift(r *rule, t *Tool) bool {
 	return false
 }
 
-// unknown is the error for a tool that the caller may not use or that is not
-// there.
+// unknown returns the error for a tool that the caller may not use or that doesn't exist.
 func (p *Engine) unknown(v *View, id string) error {
 	var names []string
 	p.tools.Each(func(t *Tool) bool {

@@ -8,26 +8,27 @@ import (
 	"nize/store"
 )
 
-// approverQuestion is all that the rules of who may press read.
+// approverQuestion holds the input of the rules that determine the approvers.
 type approverQuestion struct {
 	tool    *Tool
-	setting store.Policy  // approvals.approvers
-	shared  bool          // it runs on a shared credential
-	channel store.Channel // the zero one outside a channel
+	setting store.Policy  // the setting approvals.approvers
+	shared  bool          // it runs with a shared credential
+	channel store.Channel // the zero value outside a channel
 }
 
-// approverRule is one rule about who may press.
+// approverRule is one rule that may determine the approvers.
 type approverRule struct {
 	name    string
-	says    func(*approverQuestion) store.Policy // "" for nothing
+	says    func(*approverQuestion) store.Policy // "" if it doesn't apply
 	reason  func(*approverQuestion) string
-	command func(*approverQuestion) string // that changes it
+	command func(*approverQuestion) string // command that changes it
 }
 
-// approverRules say in order who may approve: the first that says something
-// decides. What an admin of nize's set stands before what a channel's admins
-// did, and so does the default of a shared credential: a channel can't let
-// others press for what is not theirs. Without those it may be stricter or name others.
+// approverRules lists the rules in order of precedence: the first that applies determines
+// the approvers. The settings of nize's admins precede those of a channel's admins, and so
+// does the default for shared credentials: a channel can't let others approve the use of a
+// credential that isn't theirs. If neither applies, a channel may be stricter or name other
+// approvers.
 var approverRules = [...]approverRule{
 	{"server",
 		func(a *approverQuestion) store.Policy { return a.tool.Record.Approvers },
@@ -62,7 +63,7 @@ func (p *Engine) newApproverQuestion(v *View, t *Tool, as RunsAs) *approverQuest
 	return &approverQuestion{tool: t, setting: store.Policy(p.config.Get("", "approvals.approvers")), shared: as.shared, channel: v.channel}
 }
 
-// ApproverPolicy walks the rules; it is the one place that says who may press.
+// ApproverPolicy evaluates the rules. It is the only place that determines the approvers.
 func (p *Engine) ApproverPolicy(v *View, t *Tool, as RunsAs) store.Policy {
 	a := p.newApproverQuestion(v, t, as)
 	for i := range approverRules {
@@ -73,7 +74,7 @@ func (p *Engine) ApproverPolicy(v *View, t *Tool, as RunsAs) store.Policy {
 	return store.ByAdmins
 }
 
-// explain is what each of the rules says.
+// explain returns the result of each rule.
 func (a *approverQuestion) explain() []RuleResult {
 	var out []RuleResult
 	decided := false
@@ -92,9 +93,9 @@ func (a *approverQuestion) explain() []RuleResult {
 	return out
 }
 
-// UndecidablePolicies names the servers, the channels, and "" for the setting, whose policy
-// names too few people who could press now. One that counts on who asks or on a
-// channel depends on the call, and is not among them.
+// UndecidablePolicies returns the servers, the channels, and "" for the setting, whose
+// policy names too few people who could approve now. It omits policies that include the
+// requester or a channel, because they depend on the call.
 func (p *Engine) UndecidablePolicies(ctx context.Context) ([]string, error) {
 	if err := p.tools.Load(ctx); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// Approvers says who may press for a call.
+// Approvers determines who may decide on a call.
 type Approvers struct {
 	store    Store
 	groups   Groups
@@ -24,8 +24,9 @@ type Approvers struct {
 	now      func() time.Time
 }
 
-// hasPlace says whether somebody has a place to press now: a chat, the socket, or
-// a browser in which they are signed in. What cannot be looked up is a no.
+// hasPlace reports whether a user can currently make decisions somewhere: in a chat,
+// through the socket, or in a browser in which they are signed in. It returns false if that
+// can't be looked up.
 func (p *Approvers) hasPlace(ctx context.Context, u store.User) bool {
 	if u.CanApprove() || u.State != store.Active || !store.GetBool(p.config, "", "web.enabled") {
 		return u.CanApprove()
@@ -40,9 +41,9 @@ func (p *Approvers) hasPlace(ctx context.Context, u store.User) bool {
 	})
 }
 
-// Reachable is the policy of a call whose requester may have no place to press:
-// somebody who comes in with tokens alone is nobody there, and a list of nobody
-// is the admins.
+// Reachable returns the policy for a call whose requester may have no place to make
+// decisions. If only the requester could approve, but they only have tokens, it returns
+// ByAdmins.
 func (p *Approvers) Reachable(ctx context.Context, policy store.Policy, requester string) (store.Policy, error) {
 	if policy != store.ByRequester {
 		return policy, nil
@@ -57,8 +58,8 @@ func (p *Approvers) Reachable(ctx context.Context, policy store.Policy, requeste
 	return policy, nil
 }
 
-// withCurrentIDs is a policy under the ids that its people have now: after a join
-// a file's policy, and for a moment that of a server, has an older one.
+// withCurrentIDs returns a policy with its people's current ids: after a join, a file's
+// policy, and for a moment that of a server, contains an older id.
 func (p *Approvers) withCurrentIDs(ctx context.Context, policy store.Policy) store.Policy {
 	a := policy.Approvers()
 	var who []string
@@ -76,24 +77,24 @@ func (p *Approvers) withCurrentIDs(ctx context.Context, policy store.Policy) sto
 	return a.Policy()
 }
 
-// approves says whether the yes of u would count for the call now. What cannot
-// be looked up is a no.
+// approves reports whether u's approval would count for the call now. It returns false if
+// that can't be looked up.
 func (p *Approvers) approves(ctx context.Context, u store.User, c store.Call) bool {
-	if c.Policy == store.ByRequester { // nearly all calls: no need for a ballot
+	if c.Policy == store.ByRequester { // nearly all calls: no ballot needed
 		return u.State == store.Active && u.ID == c.By
 	}
 	return p.newBallot(ctx, c).counts(ctx, u)
 }
 
-// ballot is one look at who may press for a call: what is asked of a platform
-// is asked once in it.
+// ballot is one evaluation of the approvers of a call. It asks a platform each question
+// only once.
 type ballot struct {
 	p      *Approvers
 	call   store.Call
 	who    store.Approvers
 	at     func() store.Address
-	admins func() ([]string, error) // of the channel there
-	unsure bool                     // something could not be looked up and counted as no
+	admins func() ([]string, error) // admins of the channel on the platform
+	unsure bool                     // a lookup failed and counted as no
 }
 
 func (p *Approvers) newBallot(ctx context.Context, c store.Call) *ballot {
@@ -138,19 +139,19 @@ func (b *ballot) matches(ctx context.Context, who string, u store.User) (bool, e
 	if name, ok := strings.CutPrefix(who, "group:"); ok {
 		return b.p.groups.InGroup(ctx, name, u.ID)
 	}
-	// A setting of a file may name an id that the person had before a join.
+	// A setting in a file may contain an id that the person had before a join.
 	return who == "user:"+u.ID || slices.ContainsFunc(u.Aliases, func(id string) bool { return who == "user:"+id }), nil
 }
 
-// Electorate is who could press for a call now: people who have a place to do
-// so. open says that anyone in its channel could, too.
+// Electorate is the set of people who could approve a call now and have a place to do so.
+// Open means that anyone in its channel could, too.
 type Electorate struct {
 	people []store.User
 	open   bool
-	Unsure bool // there may be more: somebody could not be looked up
+	Unsure bool // there may be more: a lookup failed
 }
 
-// Electorate looks up who could press for the call now.
+// Electorate returns the people who could approve the call now.
 func (p *Approvers) Electorate(ctx context.Context, c store.Call) (Electorate, error) {
 	var e Electorate
 	a := c.Policy.Approvers()
@@ -175,8 +176,8 @@ func (p *Approvers) Electorate(ctx context.Context, c store.Call) (Electorate, e
 	return e, nil
 }
 
-// candidates are the people among whom those are who may press: the few that
-// are named, or all.
+// candidates returns a superset of the possible approvers: the few people that are named,
+// or all.
 func (p *Approvers) candidates(ctx context.Context, a store.Approvers, requester string) ([]store.User, error) {
 	var few []store.User
 	for _, who := range a.Who {
@@ -193,7 +194,7 @@ func (p *Approvers) candidates(ctx context.Context, a store.Approvers, requester
 		}
 		u, err := p.store.GetUser(ctx, id)
 		switch {
-		case errors.Is(err, store.ErrNotFound): // they are gone
+		case errors.Is(err, store.ErrNotFound): // the user was deleted
 		case err != nil:
 			return nil, fmt.Errorf("reading user %s: %w", id, err)
 		case !slices.ContainsFunc(few, func(f store.User) bool { return f.ID == u.ID }):
@@ -203,7 +204,7 @@ func (p *Approvers) candidates(ctx context.Context, a store.Approvers, requester
 	return few, nil
 }
 
-// CheckReachable refuses a call that nobody could approve, at once.
+// CheckReachable returns an error immediately if no user could approve the call.
 func (p *Approvers) CheckReachable(ctx context.Context, c store.Call) error {
 	e, err := p.Electorate(ctx, c)
 	if err != nil {
@@ -215,12 +216,13 @@ func (p *Approvers) CheckReachable(ctx context.Context, c store.Call) error {
 	return &store.CallError{Code: store.CodeRefused, Message: p.UnreachableReason(ctx, c, e)}
 }
 
-// Suffices says whether the people could let the call run.
+// Suffices reports whether these people could together approve the call.
 func (e Electorate) Suffices(c store.Call) bool {
 	return e.open || len(e.people) >= c.Policy.Approvers().Need
 }
 
-// UnreachableReason says why a call is refused whose electorate does not suffice.
+// UnreachableReason returns the reason for refusing a call whose electorate does not
+// suffice.
 func (p *Approvers) UnreachableReason(ctx context.Context, c store.Call, e Electorate) store.Text {
 	could := store.Textf("nobody could give now")
 	if len(e.people) > 0 {
@@ -229,8 +231,8 @@ func (p *Approvers) UnreachableReason(ctx context.Context, c store.Call, e Elect
 	return store.Textf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, p.WhoDecides(ctx, c))
 }
 
-// OtherApprovers lists the people, other than who asked, who could approve a waiting
-// call: its card is brought to the first of them who can be reached.
+// OtherApprovers returns the people, other than the requester, who could approve a waiting
+// call: its card is sent to the first of them who can be reached.
 func (p *Approvers) OtherApprovers(ctx context.Context, c store.Call) ([]store.User, error) {
 	e, err := p.Electorate(ctx, c)
 	if err != nil {
@@ -239,11 +241,11 @@ func (p *Approvers) OtherApprovers(ctx context.Context, c store.Call) ([]store.U
 	return slices.DeleteFunc(e.people, func(u store.User) bool { return u.ID == c.By }), nil
 }
 
-// maxNamed is how many approvers are named.
+// maxNamed is the maximum number of approvers that are named.
 const maxNamed = 5
 
-// Describe says on a card who may press: up to five people, or the
-// group, by what the policy calls them.
+// Describe returns the approvers for a card: up to five people, or the group under the name
+// that the policy uses.
 func (p *Approvers) Describe(ctx context.Context, c store.Call) ([]store.Approver, error) {
 	users, err := p.candidates(ctx, c.Policy.Approvers(), c.By)
 	if err != nil {
@@ -294,9 +296,9 @@ func nameOf(users []store.User, id string) string {
 	return id
 }
 
-// May says whether the caller may say this of the call: yes is for whom the
-// policy names, no also for the requester and for admins, and to propose it
-// otherwise or again for the requester, too.
+// May reports whether the caller may apply the verb to the call. Those whom the policy
+// names may approve; the requester and admins may also deny; and the requester may also
+// edit or repeat it.
 func (p *Approvers) May(ctx context.Context, by store.Caller, c store.Call, verb store.Verb) bool {
 	mine := by.User == c.By
 	switch verb {
@@ -310,12 +312,12 @@ func (p *Approvers) May(ctx context.Context, by store.Caller, c store.Call, verb
 	return false
 }
 
-// silentSurface is where a model or a program speaks, not a person: nothing
-// there says yes.
+// silentSurface reports whether the caller is a model or a program on a surface where no
+// person can approve.
 func silentSurface(by store.Caller) bool { return by.Surface == store.OnMCP }
 
-// MayApprove reports whether a waiting call waits for the caller's yes: they may
-// give one and have not yet.
+// MayApprove reports whether a waiting call still needs the caller's approval: they may
+// give it and haven't yet.
 func (p *Approvers) MayApprove(ctx context.Context, by store.Caller, c store.Call) bool {
 	return p.Presser(ctx, by).MayApprove(ctx, c)
 }
@@ -329,18 +331,18 @@ func (p *Approvers) Sees(ctx context.Context, by store.Caller, c store.Call) boo
 	return p.Presser(ctx, by).Sees(ctx, c)
 }
 
-// Presser answers for one caller and many calls: it reads their record once, when it
-// is first needed. It is valid for the request in which it was made.
+// Presser checks the rights of one caller for many calls. It reads the caller's record
+// once, when it is first needed. It is valid for the request for which it was created.
 type Presser struct {
 	p    *Approvers
 	by   store.Caller
 	user func() (u store.User, ok bool)
 }
 
-// Presser returns the presser of a caller.
+// Presser returns the Presser of a caller.
 func (p *Approvers) Presser(ctx context.Context, by store.Caller) Presser {
 	return Presser{p, by, sync.OnceValues(func() (store.User, bool) {
-		u, err := p.store.GetUser(ctx, by.User) // as it is now, not as it was at the edge
+		u, err := p.store.GetUser(ctx, by.User) // the current record, not the one read at the edge
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			p.log.Warn("reading who presses; it counts as no", "user", by.User, "err", err)
 		}
@@ -364,10 +366,10 @@ func (pr Presser) approves(ctx context.Context, c store.Call) bool {
 	return ok && pr.p.approves(ctx, u, c)
 }
 
-// Sees reports whether the caller may read the call: its requester, those whose
-// yes it has, and, as long as it waits or if they said no to it, those whose yes
-// would count. The role of an admin alone shows nobody's call: it allows a no,
-// and a no doesn't open what it is about.
+// Sees reports whether the caller may read the call. Its requester and those who approved
+// it may. Those who could approve it may while it waits, and afterwards if they denied it.
+// The admin role alone doesn't grant access: an admin may deny a call without seeing its
+// content.
 func (pr Presser) Sees(ctx context.Context, c store.Call) bool {
 	if pr.by.User == c.By {
 		return true
@@ -377,14 +379,14 @@ func (pr Presser) Sees(ctx context.Context, c store.Call) bool {
 		if d.By != pr.by.User {
 			continue
 		}
-		if said = true; d.Verb != store.Deny && d.Verb != store.Cancel { // only those who may approve can have said it
+		if said = true; d.Verb != store.Deny && d.Verb != store.Cancel { // only those who may approve can have given other verbs
 			return true
 		}
 	}
 	return (said || c.State == store.Pending) && pr.approves(ctx, c)
 }
 
-// WhoAlone is WhoDecides for somebody who may not press: "only … can decide this".
+// WhoAlone is WhoDecides for a user who may not decide: "only … can decide this".
 func (p *Approvers) WhoAlone(ctx context.Context, c store.Call) store.Text {
 	if c.Policy.Approvers().Who[0] == string(store.ByChannel) {
 		return store.Textf("people in its channel")
@@ -395,7 +397,7 @@ func (p *Approvers) WhoAlone(ctx context.Context, c store.Call) store.Text {
 	return p.WhoDecides(ctx, c)
 }
 
-// WhoDecides says who may press, in words.
+// WhoDecides describes the approvers in words.
 func (p *Approvers) WhoDecides(ctx context.Context, c store.Call) store.Text {
 	names, err := p.Describe(ctx, c)
 	if err != nil {

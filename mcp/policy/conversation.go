@@ -9,8 +9,9 @@ import (
 	"nize/store"
 )
 
-// channelOf is how the channel is set up that the scope is in, the zero one outside
-// any. What can't be read is an error: nothing may be wider than it was set.
+// channelOf returns the configuration of the scope's channel, the zero value outside a
+// channel. It returns an error if it can't be read, because access must not be wider than
+// configured.
 func (p *Engine) channelOf(ctx context.Context, scope store.Scope) (store.Channel, error) {
 	place := scope.Place
 	if scope.Thread != "" {
@@ -30,8 +31,8 @@ func (p *Engine) channelOf(ctx context.Context, scope store.Scope) (store.Channe
 	return c, nil
 }
 
-// addressOf is where a call is, the zero one outside any conversation; of a
-// call that only the rules are asked about it may be a channel.
+// addressOf returns the address of a call's conversation, the zero value outside one. For a
+// call that is only explained it may be that of a channel.
 func (p *Approvers) addressOf(ctx context.Context, c store.Call) store.Address {
 	if c.Thread == "" && c.Place != "" {
 		at, err := store.ParsePlace(c.Place)
@@ -43,13 +44,12 @@ func (p *Approvers) addressOf(ctx context.Context, c store.Call) store.Address {
 	return p.Address(ctx, c.Thread)
 }
 
-// Address is where the conversation of a call is, the zero one outside one.
+// Address returns the address of a conversation, the zero value without one.
 func (p *Approvers) Address(ctx context.Context, thread string) store.Address {
 	return p.Thread(ctx, thread).Address
 }
 
-// Thread reads a conversation; one that is not kept narrows nothing and has no
-// channel.
+// Thread returns a conversation. One that isn't stored limits nothing and has no channel.
 func (p *Approvers) Thread(ctx context.Context, id string) store.Thread {
 	if id == "" {
 		return store.Thread{}
@@ -61,7 +61,7 @@ func (p *Approvers) Thread(ctx context.Context, id string) store.Thread {
 	return th
 }
 
-// TokenName is what a user called their token; "" for one that is gone.
+// TokenName returns the name of a user's token, or "" if it no longer exists.
 func (p *Approvers) TokenName(ctx context.Context, user, id string) (string, error) {
 	tokens, err := p.store.ListTokens(ctx, user)
 	if err != nil {

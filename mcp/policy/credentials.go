@@ -10,17 +10,17 @@ import (
 	"nize/store/credential"
 )
 
-// RunsAs says whose credentials a call runs with.
+// RunsAs describes the credentials that a call uses.
 type RunsAs struct {
 	Words    store.Text
-	personal bool // one of the requester's own is among them
-	shared   bool // one of others is among them
+	personal bool // it includes one of the requester's own
+	shared   bool // it includes one of another holder
 }
 
-// RunsAs says whose credentials a call runs with, and whether others share that: a
-// server that runs on a shared credential is for admins to approve, unless its
-// caller brings credentials of their own. A CallError says that the
-// server's auth wants a credential which nobody has set.
+// RunsAs returns the credentials that a call uses, and whether they are shared. Calls that
+// use a shared credential need an admin's approval, unless the caller has credentials of
+// their own. It returns a CallError if the server's auth requires a credential that isn't
+// set.
 func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, error) {
 	if t.runsAs != (store.Text{}) {
 		return RunsAs{Words: t.runsAs}, nil
@@ -63,7 +63,7 @@ func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, 
 	return RunsAs{Words: store.Textf("the shared credential %s", list), shared: true}, nil
 }
 
-// runsAsDeclared is RunsAs for what is called with a declared credential.
+// runsAsDeclared is RunsAs for a tool with a declared credential.
 func (p *Engine) runsAsDeclared(ctx context.Context, by store.Caller, id string) (RunsAs, error) {
 	if p.credentials == nil {
 		return RunsAs{}, credential.NotDeclared(id)
@@ -80,8 +80,8 @@ func (p *Engine) runsAsDeclared(ctx context.Context, by store.Caller, id string)
 	return RunsAs{Words: store.Textf("the credential %s of the team %s", id, v.Holder.Owner), shared: true}, nil
 }
 
-// wouldRunAs is RunsAs for what is described and not called: a credential
-// that lacks is told in words.
+// wouldRunAs is RunsAs for a tool that is only described, not called: a missing credential
+// is described in words.
 func (p *Engine) wouldRunAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, error) {
 	as, err := p.RunsAs(ctx, by, t)
 	var lacks *store.CallError
@@ -91,12 +91,11 @@ func (p *Engine) wouldRunAs(ctx context.Context, by store.Caller, t *Tool) (Runs
 	return as, err
 }
 
-// Private says whether what a tool returns is for the requester alone: it is got
-// with a credential of their own, or its server is marked so.
+// Private reports whether a tool's results are only for the requester, because it uses one
+// of their own credentials or its server is marked private.
 func (t *Tool) Private(as RunsAs) bool { return as.personal || t.Record.Private }
 
-// ReturnsPrivately says whether what a tool returns to the caller would be for
-// them alone.
+// ReturnsPrivately reports whether the tool's results for the caller would be private.
 func (p *Engine) ReturnsPrivately(ctx context.Context, by store.Caller, id string) (bool, error) {
 	v, err := p.View(ctx, by, store.Scope{Tools: []string{id}})
 	if err != nil {
@@ -110,7 +109,7 @@ func (p *Engine) ReturnsPrivately(ctx context.Context, by store.Caller, id strin
 	return err == nil && t.Private(as), err
 }
 
-// countCredentials counts those of the credentials that a holder has.
+// countCredentials returns how many of the credentials a holder has.
 func (p *Engine) countCredentials(ctx context.Context, h store.Holder, server string, names []string) (int, error) {
 	n := 0
 	for _, name := range names {

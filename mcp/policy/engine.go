@@ -9,7 +9,7 @@ import (
 	"nize/store/credential"
 )
 
-// Store is what the rules read, and where a standing answer is kept.
+// Store provides the data that the rules read, and stores standing answers.
 type Store interface {
 	GetUser(ctx context.Context, id string) (store.User, error)
 	ListUsers(ctx context.Context) ([]store.User, error)
@@ -25,69 +25,71 @@ type Store interface {
 	PutGrant(ctx context.Context, by store.Caller, g store.Grant) error
 }
 
-// Tools are the servers and tools that the rules are about, decoded; the
-// gateway's catalog is the real one.
+// Tools provides the decoded servers and tools for the rules; the gateway's catalog is the
+// real implementation.
 type Tools interface {
 	// Load reads everything, once.
 	Load(ctx context.Context) error
-	// Get returns the tool of that id; server.tool is accepted where it names
-	// just one.
+	// Get returns the tool with that id; it also accepts server.tool if that is
+	// unambiguous.
 	Get(id string) (*Tool, bool)
-	// Each calls f for every tool while it returns true.
+	// Each calls f for every tool until f returns false.
 	Each(f func(*Tool) bool)
 	EachServer(f func(store.Server))
-	// Untrusted says whether a server's output is: of one that is gone, too.
+	// Untrusted reports whether a server's output is untrusted, even if the server was
+	// removed.
 	Untrusted(server string) bool
 	AnyUntrusted() bool
 }
 
-// Channels tells who is in a channel of a chat, as it is now. The platforms
-// are it; where there are none, nobody is in a channel. An error counts as no.
+// Channels provides the current members of chat channels. The platforms implement it;
+// without platforms, no user is in a channel. An error counts as no.
 type Channels interface {
-	// Member says whether the user is in the channel. Bots and guests are not.
+	// Member reports whether the user is in the channel. It returns false for bots and
+	// guests.
 	Member(ctx context.Context, at store.Address, user string) (bool, error)
 	// Admins returns the ids of the users who administer the channel.
 	Admins(ctx context.Context, at store.Address) ([]string, error)
 }
 
-// Groups tells who is in which group. Those of a chat platform are asked there,
-// within a bound; an error counts as no, since groups only ever allow here.
+// Groups provides the members of groups. For groups of a chat platform it queries the
+// platform, with a timeout. An error counts as no, because groups only ever allow here.
 type Groups interface {
-	// GroupsOf names the groups that the user is in. What a platform said five
-	// minutes ago at most counts.
+	// GroupsOf returns the groups that the user is in. It may use a platform's answer that
+	// is up to five minutes old.
 	GroupsOf(ctx context.Context, user string) ([]string, error)
-	// InGroup says whether the user is in the group now: for a press.
+	// InGroup reports whether the user is in the group now; it is used for decisions.
 	InGroup(ctx context.Context, name, user string) (bool, error)
 }
 
-// Credentials tells whose value of a declared credential a call uses.
-// *[credential.Resolver] is the one.
+// Credentials determines which holder's value of a declared credential a call uses.
+// *[credential.Resolver] implements it.
 type Credentials interface {
 	Find(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 	Offered(ctx context.Context, user string) (map[string]credential.State, error)
 }
 
-// Options are what an Engine is made of. All fields but Channels are required.
+// Options configures an Engine. All fields but Channels are required.
 type Options struct {
 	Store    Store
 	Tools    Tools
 	Config   store.Config
-	Groups   Groups // who is in which group; those of the store where no platform has any
+	Groups   Groups // group members; the store's own groups if no platform has any
 	Channels Channels
-	// Credentials tells of declared ones; nil is none.
+	// Credentials resolves declared credentials; may be nil.
 	Credentials Credentials
 	Log         *slog.Logger
 	Now         func() time.Time
 }
 
-// Engine walks the rules. It holds no state of its own.
+// Engine evaluates the rules. It is stateless.
 type Engine struct {
 	*Approvers
 	tools       Tools
 	credentials Credentials
 }
 
-// New makes the engine.
+// New returns an engine.
 func New(opt Options) *Engine {
 	return &Engine{&Approvers{opt.Store, opt.Groups, opt.Channels, opt.Config, opt.Log, opt.Now}, opt.Tools, opt.Credentials}
 }

@@ -7,37 +7,37 @@ import (
 	"nize/store"
 )
 
-// Explanation is what the rules say of one tool for one caller,
-// from the same lists that calls and searches walk.
+// Explanation holds the results of the rules for one tool and one caller, from the same
+// lists that calls and searches use.
 type Explanation struct {
 	Tool     string
 	Usable   bool
-	Rules    []RuleResult         // in the order in which they are asked
-	Approval *ApprovalExplanation // nil where the tool is not usable
+	Rules    []RuleResult         // in the order of evaluation
+	Approval *ApprovalExplanation // nil if the tool is not usable
 }
 
-// RuleResult is one rule and what it says.
+// RuleResult is one rule and its result.
 type RuleResult struct {
 	Rule    string
-	Verdict string // allows or denies; of an approval: asks, asks unless lifted, lifts, or "" for nothing; of who decides: the policy
+	Verdict string // access: allows or denies; approval: asks, asks unless lifted, lifts, or "" if it doesn't apply; approvers: the policy
 	Says    string
 	Decides bool
-	Command string // that changes it
+	Command string // command that changes it
 }
 
-// ApprovalExplanation says whether a call would need a yes, and whose.
+// ApprovalExplanation describes whether a call would need approval, and from whom.
 type ApprovalExplanation struct {
 	Asks      bool
 	Reason    string
 	RunsAs    string
-	Private   bool   // its results are for who asks alone
-	Approvers string // who may press, in words
+	Private   bool   // its results are only for the requester
+	Approvers string // the approvers, in words
 	Rules     []RuleResult
-	Deciders  []RuleResult // by which rule they may: the verdict is the policy; none where nothing asks
+	Deciders  []RuleResult // the rules that determine the approvers, with the policy as verdict; empty if no approval is needed
 }
 
-// Explain asks the rules of a tool for the caller who, on behalf of by. Somebody
-// who is no admin is not told whether a tool exists that they cannot see.
+// Explain evaluates the rules of a tool for the caller who, on behalf of by. If by is not
+// an admin and can't see the tool, the result doesn't reveal whether it exists.
 func (p *Engine) Explain(ctx context.Context, by, who store.Caller, scope store.Scope, id string) (Explanation, error) {
 	v, err := p.View(ctx, who, scope)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *Engine) Explain(ctx context.Context, by, who store.Caller, scope store.
 			said.Verdict, said.Says, said.Command = "denies", r.reason(t).String(), r.command(v, t)
 			said.Decides, w.Usable = w.Usable, false
 			if r.name == "channel" && !by.IsAdmin() {
-				said.Command = "" // it names all servers of the channel, and is for admins
+				said.Command = "" // the command names all servers of the channel, and is for admins
 			}
 		}
 		w.Rules = append(w.Rules, said)

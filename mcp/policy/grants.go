@@ -10,15 +10,15 @@ import (
 	"nize/store"
 )
 
-// Standing answers. A standing yes is one person's yes: it lifts what
-// is asked only where that person's yes alone would, so it never stands in for
-// two people, and it ends when the person may no longer approve.
+// Standing answers. A standing approval is one person's approval: it removes the need for
+// approval only if that person's approval alone would be enough, so it never replaces two
+// people, and it ends when the person may no longer approve.
 
-// sessionAnswers is how long a standing answer for an asker's session holds at most: nobody
-// says that a session has ended.
+// sessionAnswers is the maximum lifetime of a standing answer for an asker's session,
+// because the end of such a session is not reported.
 const sessionAnswers = 7 * 24 * time.Hour
 
-// GrantFor is the grant that "always" makes of a decision.
+// GrantFor returns the grant that a decision with "always" creates.
 func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (store.Grant, error) {
 	gr := store.Grant{Tool: c.ToolID(), Pin: c.Pin, Deny: d.Verb == store.Deny, Scope: d.For, Pattern: d.Pattern, Expires: d.Until}
 	if d.Exact {
@@ -68,7 +68,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 	return p.checkGrant(ctx, by, gr, pressed{call: c, tool: t})
 }
 
-// AddGrant makes a standing answer about a tool that by may use.
+// AddGrant stores a standing answer about a tool that by may use.
 func (p *Engine) AddGrant(ctx context.Context, by store.Caller, gr store.Grant) (store.Grant, error) {
 	v, err := p.View(ctx, by, store.Scope{Tools: []string{gr.Tool}, Ask: true})
 	if err != nil {
@@ -99,13 +99,14 @@ func (p *Engine) AddGrant(ctx context.Context, by store.Caller, gr store.Grant) 
 	return gr, nil
 }
 
-// pressed is a call that somebody gives a standing answer about.
+// pressed is a call about which a user gives a standing answer.
 type pressed struct {
 	call store.Call
 	tool *Tool
 }
 
-// checkGrant refuses a standing answer that would not hold, and completes it.
+// checkGrant returns an error for a standing answer that would have no effect, and sets its
+// other fields.
 func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant, g pressed) (store.Grant, error) {
 	gr.ID, gr.User, gr.Created = store.NewID(p.now()), by.User, p.now()
 	gr.Quota = store.QuotaOf(p.config, "limits.user.grants", "limits.grants")
@@ -125,7 +126,7 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 		if gr.Thread == "" {
 			return gr, store.Errorf("%w scope: this call is in no conversation", store.ErrInvalid)
 		}
-		if gr.Deny { // it would hold for everybody who writes there
+		if gr.Deny { // it would apply to every user who writes there
 			return gr, store.Errorf("%w scope: a tool is denied for you, a channel or everybody", store.ErrInvalid)
 		}
 	case store.ForEveryone:
@@ -161,14 +162,14 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 	return gr, nil
 }
 
-// administers says whether the user is an admin of the channel of a call.
+// administers reports whether the user is an admin of the channel of a call.
 func (p *Engine) administers(ctx context.Context, user string, c store.Call) bool {
 	yes, err := p.newBallot(ctx, c).matches(ctx, string(store.ByChannelAdmins), store.User{ID: user})
 	return yes && err == nil
 }
 
-// suffices says whether the yes of who gave a standing answer alone would let
-// the call run.
+// suffices reports whether the approval of a standing answer's author alone would let the
+// call run.
 func (p *Engine) suffices(ctx context.Context, gr store.Grant, c store.Call) bool {
 	a := c.Policy.Approvers()
 	if a.Need > 1 {
@@ -181,8 +182,8 @@ func (p *Engine) suffices(ctx context.Context, gr store.Grant, c store.Call) boo
 	if p.approves(ctx, u, c) {
 		return true
 	}
-	// An answer for others is a rule that an admin made: it may stand for what
-	// each of them decides alone, not for what was given to named people.
+	// An answer for others is a rule that an admin made: it may replace the decision that
+	// each of them makes alone, but not one reserved for named people.
 	rule := slices.Equal(a.Who, []string{string(store.ByRequester)}) && !a.NotRequester
 	switch gr.Scope {
 	case store.ForEveryone:

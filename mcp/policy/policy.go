@@ -1,13 +1,14 @@
-// Package policy holds the rules of asking and deciding.
+// Package policy decides which tools a caller may use, which calls need approval, and who
+// may approve.
 //
-// What is usable (access.go), what asks (policy.go) and who may approve
-// (approverrules.go) are three ordered lists of named rules, which searches,
-// calls and [Engine.Explain] walk alike. Who may press is looked up at each
-// press (approvers.go), with live groups and channels, and what cannot be looked
-// up is a no. How many different people a policy wants is counted by the store,
-// in the transaction of each yes. A standing answer (grants.go) lifts what is
-// asked only where its giver's yes alone would. What was true when a call was
-// proposed counts again when it is approved and when it runs (revalidation.go).
+// Access (access.go), the need for approval (policy.go) and the approvers
+// (approverrules.go) are three ordered lists of named rules, which searches, calls and
+// [Engine.Explain] all use. Rights to approve are checked at each decision (approvers.go),
+// with current groups and channels; if a lookup fails, the answer is no. If a policy
+// requires several people, the store counts them in the transaction of each approval. A
+// standing answer (grants.go) removes the need for approval only if its author's approval
+// alone would be enough. The conditions under which a call was proposed are checked again
+// when it is approved and when it runs (revalidation.go).
 package policy
 
 import (
@@ -19,46 +20,46 @@ import (
 	"nize/store"
 )
 
-// Verdict is what policy says of one call: ask, with the reason, or not.
+// Verdict is whether a call needs approval, and why.
 type Verdict struct {
-	Reason    store.Text // why it asks, empty where it does not
+	Reason    store.Text // why it needs approval; zero if it doesn't
 	Warnings  []store.Text
 	rule      string // the name of the rule that decided
-	grant     string // the standing answer that lifted the ask, if one did
-	grantable bool   // a standing "allow" would lift the ask
+	grant     string // id of the standing answer that removed the need for approval, if any
+	grantable bool   // a standing approval would remove the need for approval
 }
 
-// Asks says whether the call needs a yes.
+// Asks reports whether the call needs approval.
 func (v Verdict) Asks() bool { return v.Reason != (store.Text{}) }
 
-// Grant is the id of the standing answer by which the call doesn't ask, "" if none did
-// that.
+// Grant returns the id of the standing answer because of which the call needs no approval,
+// or "".
 func (v Verdict) Grant() string { return v.grant }
 
-// Rule is the name of the rule that decided.
+// Rule returns the name of the rule that decided.
 func (v Verdict) Rule() string { return v.rule }
 
-// question is all that the rules of asking read, once for a call.
+// question holds the input of the approval rules. It is read once per call.
 type question struct {
 	by      store.Caller
 	tool    *Tool
-	mode    string   // the system's
-	list    []string // approvals.list
+	mode    string   // the system's mode
+	list    []string // the setting approvals.list
 	agent   store.Agent
 	tainted bool
 	request store.Approval
 	grants  []store.Grant
-	never   func() bool            // a request's "never" counts
-	alone   bool                   // it counts for this caller and tool
-	trusted bool                   // an agent that is looser than the system counts
-	args    []byte                 // nil where they are not known yet
+	never   func() bool            // reports whether a request's "never" counts
+	alone   bool                   // "never" counts for this caller and tool
+	trusted bool                   // an agent that is less strict than the system counts
+	args    []byte                 // nil if not known yet
 	ask     *store.Ask             // nil if nize runs the call
-	stands  func(store.Grant) bool // its giver may still give it, and now is before its end
+	stands  func(store.Grant) bool // reports whether its author may still give it and it has not expired
 }
 
-// stance is what one rule of asking says. The mode auto only asks softly: what
-// was decided for this case lifts that. What an admin chose to have asked, and
-// taint, asks firmly; nothing lifts it.
+// stance is the result of one approval rule. Only the mode auto asks softly: a decision for
+// this case lifts that. An admin's explicit choice, and taint, ask firmly; nothing lifts
+// that.
 type stance int
 
 const (
@@ -68,17 +69,17 @@ const (
 	lifts
 )
 
-// askRule is one rule about when a call needs a yes.
+// askRule is one rule about whether a call needs approval.
 type askRule struct {
 	name    string
 	says    func(*question) stance
-	reason  func(*question) store.Text // why it asks, or why it lifts that
-	command func(*question) string     // that changes it
+	reason  func(*question) store.Text // why it asks, or why it lifts a soft ask
+	command func(*question) string     // command that changes it
 }
 
-// askRules say in order whether a call asks: the first that asks firmly decides; a
-// soft ask holds unless one lifts it. A standing denial comes before all of
-// them: such a tool is not usable.
+// askRules lists the approval rules in order: the first that asks firmly decides; a soft
+// ask applies unless a rule lifts it. Standing denials are checked before: such a tool is
+// not usable.
 var askRules = [...]askRule{
 	{"taint",
 		func(q *question) stance { return firmlyIf(q.tainted && !q.tool.ReadOnly()) },
@@ -185,15 +186,16 @@ func modeSays(mode string, q *question) stance {
 	return asksFirmly // an unknown mode fails closed
 }
 
-// allows says whether a standing answer lets this call run unasked.
+// allows reports whether a standing answer lets this call run without approval.
 func (q *question) allows(gr store.Grant) bool {
 	return !gr.Deny && gr.Tool == q.tool.id && gr.Pin == q.tool.Accepted && commandline.Allows(gr, q.args, q.ask) && q.stands(gr)
 }
 
-// TaintWarning stands on the card of a call in a conversation that is tainted.
+// TaintWarning is shown on the card of a call in a tainted conversation.
 var TaintWarning = store.Textf("this conversation has read untrusted text, which may have asked for this call")
 
-// decide walks the rules; it is the one place that says whether a call asks.
+// decide evaluates the rules. It is the only place that decides whether a call needs
+// approval.
 func (q *question) decide() Verdict {
 	var v Verdict
 	if q.tool.Server == BuiltinServer {
@@ -231,25 +233,24 @@ func (q *question) decide() Verdict {
 	return q.liftOwnCall(v)
 }
 
-// liftOwnCall lifts what is asked of an admin's own nizectl tools call: that is its
-// own approval.
+// liftOwnCall removes the need for approval of an admin's own nizectl tools call, which is
+// its own approval.
 func (q *question) liftOwnCall(v Verdict) Verdict {
-	if q.by.Surface == store.OnCLI && q.by.IsAdmin() && !q.tool.Asked() { // a hook asks for a program, not for its person
+	if q.by.Surface == store.OnCLI && q.by.IsAdmin() && !q.tool.Asked() { // an ask comes from a program's hook, not from its user
 		return Verdict{rule: "own call", Warnings: v.Warnings}
 	}
 	return v
 }
 
-// Proposal is what a call brings to the rules of asking besides its tool and
-// its caller.
+// Proposal is a call's input for the approval rules besides its tool and its caller.
 type Proposal struct {
-	Approval store.Approval // what the request wants
-	// Unattended says that an admin lets its caller run this tool with "never".
+	Approval store.Approval // the approval that the request asks for
+	// Unattended means that an admin lets its caller run this tool with "never".
 	Unattended bool
-	Call       *store.Call // nil where there is none yet
+	Call       *store.Call // nil if there is none yet
 }
 
-// Judge decides whether a call needs a yes.
+// Judge decides whether a call needs approval.
 func (p *Engine) Judge(ctx context.Context, v *View, t *Tool, what Proposal) (Verdict, error) {
 	if t.Server == BuiltinServer {
 		return Verdict{}, nil
@@ -273,7 +274,7 @@ func (p *Engine) Judge(ctx context.Context, v *View, t *Tool, what Proposal) (Ve
 	return q.decide(), nil
 }
 
-// NeedsApproval says whether a call by this caller would need a yes, and why.
+// NeedsApproval reports whether a call by this caller would need approval, and why.
 func (p *Engine) NeedsApproval(ctx context.Context, by store.Caller, id string) (asks bool, why string) {
 	v, err := p.View(ctx, by, store.Scope{Tools: []string{id}})
 	if err != nil {
@@ -290,18 +291,18 @@ func (p *Engine) NeedsApproval(ctx context.Context, by store.Caller, id string) 
 	return verdict.Asks(), verdict.Reason.String()
 }
 
-// addCaller adds to the question what depends on who asks; asked has their id,
-// the policy and the conversation.
+// addCaller adds the parts of the question that depend on the requester; asked has their
+// id, the policy and the conversation.
 func (p *Engine) addCaller(ctx context.Context, q *question, v *View, asked store.Call) {
 	q.by, q.agent, q.grants = v.by, v.agent, v.grants
-	q.trusted = !v.scope.View && (v.by.IsAdmin() || len(v.agent.Who) > 0 && v.agent.MayUse(v.by, v.groups)) // a view asks with what a server wrote: no agent answers for that
+	q.trusted = !v.scope.View && (v.by.IsAdmin() || len(v.agent.Who) > 0 && v.agent.MayUse(v.by, v.groups)) // a view's request contains text from a server, for which no agent is responsible
 	q.stands = func(gr store.Grant) bool {
 		return (gr.Expires.IsZero() || p.now().Before(gr.Expires)) &&
 			(!q.tool.destructive() || store.GetBool(p.config, "", "approvals.grant_destructive")) && p.suffices(ctx, gr, asked)
 	}
 }
 
-// newQuestion reads what does not depend on the person.
+// newQuestion reads the parts that don't depend on the requester.
 func (p *Engine) newQuestion(ctx context.Context, thread string, t *Tool) (*question, error) {
 	tainted, err := p.Tainted(ctx, thread)
 	if err != nil {
@@ -314,13 +315,13 @@ func (p *Engine) newQuestion(ctx context.Context, thread string, t *Tool) (*ques
 	}, nil
 }
 
-// Lifting is what would make calls like a stored one stop asking.
+// Lifting describes what would remove the need for approval of calls like a stored one.
 type Lifting struct {
-	Always bool       // a standing "allow"
+	Always bool       // a standing approval would
 	How    store.Text // in words
 }
 
-// Lifting says what would lift what was asked of a stored call.
+// Lifting returns what would remove the need for approval of a stored call.
 func (p *Engine) Lifting(ctx context.Context, c store.Call, t *Tool) (l Lifting, err error) {
 	q, err := p.newQuestion(ctx, c.Thread, t)
 	if err != nil {
@@ -351,7 +352,7 @@ func (p *Engine) Lifting(ctx context.Context, c store.Call, t *Tool) (l Lifting,
 		default:
 			l.How = store.Textf("an admin who believes the server's claims (%s)", believe)
 		}
-	case !v.Asks(): // the request alone did
+	case !v.Asks(): // only the request asked for approval
 		l.How = store.Textf("a request that does not ask for it")
 	default:
 		i := slices.IndexFunc(askRules[:], func(r askRule) bool { return r.name == v.rule })

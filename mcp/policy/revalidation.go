@@ -9,10 +9,10 @@ import (
 	"nize/store/outage"
 )
 
-// What was true when a call was proposed is looked at again.
+// The conditions under which a call was proposed are checked again.
 
-// VoidedVotes lists who said yes to the call earlier and may not any more: their
-// yes does not count towards those that are needed.
+// VoidedVotes returns the users who approved the call earlier but may no longer do so:
+// their approvals don't count towards the required number.
 func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 	var gone []string
 	for _, id := range c.Yes() {
@@ -24,9 +24,9 @@ func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 	return gone
 }
 
-// Stale says why an approved call may no longer run: at the press its
-// requester's access, the tool's pin, as whom it runs and who approves it count
-// again. The error is of a database that does not answer, which says nothing of that.
+// Stale returns the reason why an approved call may no longer run, if any: it checks the
+// requester's access, the tool's pin, the credentials and the approvers again. It returns
+// an error only if the database is unavailable, which is no reason to refuse the call.
 func (p *Engine) Stale(ctx context.Context, c store.Call) (store.Text, error) {
 	why, err := p.stale(ctx, c)
 	if outage.Is(err) {
@@ -35,7 +35,7 @@ func (p *Engine) Stale(ctx context.Context, c store.Call) (store.Text, error) {
 	return why, nil
 }
 
-// stale also says which error led to what it says.
+// stale also returns the error that led to the reason.
 func (p *Engine) stale(ctx context.Context, c store.Call) (store.Text, error) {
 	if c.ComputeDigest() != c.Digest {
 		return store.Textf("the stored call is not what was shown"), nil
@@ -56,27 +56,27 @@ func (p *Engine) stale(ctx context.Context, c store.Call) (store.Text, error) {
 		return store.Textf("the definition of %s changed since it was proposed", c.ToolID()), nil
 	}
 	as, err := p.RunsAs(ctx, requester, t)
-	if err != nil || as.Words.String() != c.RunsAs.String() { // a stored one may be without its format
+	if err != nil || as.Words.String() != c.RunsAs.String() { // calls stored by earlier versions have no format string
 		return store.Textf("as whom it runs changed since it was proposed"), err
 	}
 	policy := p.ApproverPolicy(v, t, as)
-	wasNowhere := policy == store.ByRequester && c.Policy == store.ByAdmins // and may have signed in since
+	wasNowhere := policy == store.ByRequester && c.Policy == store.ByAdmins // the requester may have signed in since
 	if !wasNowhere && p.withCurrentIDs(ctx, policy) != p.withCurrentIDs(ctx, c.Policy) {
 		return store.Textf("who approves it changed since it was proposed"), nil
 	}
 	return store.Text{}, nil
 }
 
-// scopeOf is what narrowed the tools where the call was proposed.
+// scopeOf returns the scope that limited the tools when the call was proposed.
 func (p *Engine) scopeOf(ctx context.Context, c store.Call) store.Scope {
 	scope := store.Scope{Agent: c.Agent, Thread: c.Thread, Servers: p.Thread(ctx, c.Thread).Servers, View: c.View != "", Ask: c.Ask != nil, Session: c.Session()}
-	if c.Agent == "" && c.Token == "" { // then it was the request that named the tool
+	if c.Agent == "" && c.Token == "" { // the request itself named the tool
 		scope.Tools = []string{c.ToolID()}
 	}
 	return scope
 }
 
-// Requester is the caller that a stored call runs for, as they are now.
+// Requester returns the requester of a stored call with their current rights.
 func (p *Engine) Requester(ctx context.Context, c store.Call) (store.Caller, error) {
 	u, err := p.store.GetUser(ctx, c.By)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"nize/store"
 )
 
-// Tainted says whether the conversation holds output of a server whose output
-// an admin marked as untrusted: before it came, which stays true whatever
-// becomes of the server, or since; or words of somebody outside the team.
+// Tainted reports whether the conversation contains output of a server that an admin marked
+// as untrusted, or text of a person outside the team. If the server was untrusted when the
+// output arrived, the conversation stays tainted even if the server changes or is removed;
+// a server marked later counts as well.
 func (p *Engine) Tainted(ctx context.Context, thread string) (bool, error) {
 	if thread == "" {
 		return false, nil

@@ -13,49 +13,49 @@ import (
 	"nize/store"
 )
 
-// BuiltinServer is the reserved name of nize's own tools. They show a caller
-// only what is theirs, so they need no sharing, no pin and no yes.
+// BuiltinServer is the reserved name of nize's own tools. They only show a caller their own
+// data, so they need no sharing, no pin and no approval.
 const BuiltinServer = "nize"
 
-// NativeServer is the reserved name of the tools that run within nized, and of what
-// extends them. They are nobody's until a list names them.
+// NativeServer is the reserved name of the tools that run within nized, and of their
+// extensions. No caller may use them unless a list names them.
 const NativeServer = "native"
 
-// Tool is one tool with the server that it belongs to, whose record all of its
-// tools share. It never changes.
+// Tool is one tool together with the record of its server, which all of the server's tools
+// share. It is immutable.
 type Tool struct {
 	store.Tool
 	Record *store.Server
-	id     string     // server:name, made once: a search asks it of every tool
-	runsAs store.Text // with whose credentials, where the record does not say
+	id     string     // server:name, cached because a search reads it for every tool
+	runsAs store.Text // description of the credentials, if the record doesn't have one
 
-	credential string       // the id of the declared one that it is called with
-	view       *view.Claims // of its view and visibility; nil where it says nothing of either
+	credential string       // id of its declared credential
+	view       *view.Claims // its view and visibility; nil if it declares neither
 }
 
-// NewTool is the tool t of the server s.
+// NewTool returns the tool t of the server s.
 func NewTool(t store.Tool, s *store.Server) *Tool {
-	declared, _ := s.Declared() // who registered it was told what was wrong
+	declared, _ := s.Declared() // registration already reported the error
 	return &Tool{Tool: t, Record: s, id: t.ID(), credential: declared, view: view.Of(t.Meta)}
 }
 
-// NewNativeTool is the native tool t, called with a declared credential, or with none.
+// NewNativeTool returns the native tool t, with a declared credential or none.
 func NewNativeTool(t store.Tool, s *store.Server, credential string) *Tool {
 	return &Tool{Tool: t, Record: s, id: t.ID(), credential: credential, view: view.Of(t.Meta)}
 }
 
-// temporaryPrefix begins the names of temporary servers, which programs bring with
-// their requests. No registered one has a dot.
+// temporaryPrefix is the prefix of the names of temporary servers, which programs send with
+// their requests. Names of registered servers contain no dot.
 const temporaryPrefix = "temporary."
 
-// TemporaryName is the name of a temporary server.
+// TemporaryName returns the name of a temporary server.
 func TemporaryName(slug, id string) string { return temporaryPrefix + slug + "." + id }
 
-// IsTemporary says whether a server, or a tool by its id, is of that kind.
+// IsTemporary reports whether a server name or a tool id is that of a temporary server.
 func IsTemporary(name string) bool { return strings.HasPrefix(name, temporaryPrefix) }
 
-// NewTemporaryTool is the tool t of a temporary server s, called with what the
-// project gave for it.
+// NewTemporaryTool returns the tool t of a temporary server s, which is called with the
+// credentials that the project provided.
 func NewTemporaryTool(t store.Tool, s *store.Server) *Tool {
 	tool := NewTool(t, s)
 	if tool.runsAs = store.Textf("no credential"); len(s.Headers) > 0 {
@@ -64,12 +64,12 @@ func NewTemporaryTool(t store.Tool, s *store.Server) *Tool {
 	return tool
 }
 
-// askedName is what an asker may call a tool.
+// askedName matches the tool names that an asker may use.
 var askedName = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]{1,128}$`)
 
-// NewAskedTool is the tool of that name of a source of asks. A source has whatever
-// tools it asks about, and there is no definition of them that could change. ok is
-// false for a name that no tool has.
+// NewAskedTool returns the tool with that name of a source of asks. A source may ask about
+// any tool, and there is no definition that could change. It returns ok false for an
+// invalid name.
 func NewAskedTool(s *store.Server, name string) (t *Tool, ok bool) {
 	if s.Transport != store.External || !askedName.MatchString(name) || !feature.IsTool(name) {
 		return nil, false
@@ -81,11 +81,11 @@ func NewAskedTool(s *store.Server, name string) (t *Tool, ok bool) {
 	return t, true
 }
 
-// Asked reports whether the tool is of a source of asks: nize decides, and the asker
+// Asked reports whether the tool belongs to a source of asks: nize decides, and the asker
 // runs it.
 func (t *Tool) Asked() bool { return t.Record.Transport == store.External }
 
-// View is what the tool says of its view, and of who may call it.
+// View returns the tool's declarations about its view and about who may call it.
 func (t *Tool) View() view.Claims {
 	if t.view == nil {
 		return view.Claims{}
@@ -93,15 +93,15 @@ func (t *Tool) View() view.Claims {
 	return *t.view
 }
 
-// Credential is the id of the declared credential that the tool is called with.
+// Credential returns the id of the tool's declared credential.
 func (t *Tool) Credential() string { return t.credential }
 
-// ID is server:name.
+// ID returns server:name.
 func (t *Tool) ID() string { return t.id }
 
-// ReadOnly says whether the tool may be taken at its server's word to change
-// nothing: annotations count only where an admin trusts them. A prompt or
-// resource is read, by what the protocol says.
+// ReadOnly reports whether the tool changes nothing. It returns true for annotations only
+// if an admin trusts them. Prompts and resources are always read-only, as the protocol
+// specifies.
 func (t *Tool) ReadOnly() bool {
 	if !feature.IsTool(t.Name) {
 		return true
@@ -109,8 +109,7 @@ func (t *Tool) ReadOnly() bool {
 	return t.Record.TrustAnnotations && t.Annotations.ReadOnly != nil && *t.Annotations.ReadOnly
 }
 
-// Effect is what the tool does by annotations that an admin trusts, "" if
-// there are none.
+// Effect returns the tool's effect according to trusted annotations, or "".
 func (t *Tool) Effect() store.Effect {
 	switch says := t.Annotations; {
 	case t.ReadOnly():
@@ -123,8 +122,8 @@ func (t *Tool) Effect() store.Effect {
 	return store.Changes
 }
 
-// Claim is what the server says that the tool does, whether or not an admin
-// believes it; none where it says nothing.
+// Claim returns the server's own description of the tool's effect, whether or not an admin
+// trusts it, or the zero Text.
 func (t *Tool) Claim() store.Text {
 	switch says := t.Annotations; {
 	case says.ReadOnly != nil && *says.ReadOnly:
@@ -137,13 +136,13 @@ func (t *Tool) Claim() store.Text {
 	return store.Text{}
 }
 
-// destructive says whether the tool may destroy something: all may of which an
-// admin has not believed the opposite.
+// destructive reports whether the tool may destroy something. It returns true unless an
+// admin trusts the server's claim of the opposite.
 func (t *Tool) destructive() bool {
 	return !t.ReadOnly() && !(t.Record.TrustAnnotations && t.Annotations.Destructive != nil && !*t.Annotations.Destructive)
 }
 
-// secrets names the credentials that the server is called with.
+// secrets returns the names of the credentials that the server uses.
 func (t *Tool) secrets() []string {
 	var names []string
 	for _, vals := range []map[string]store.Value{t.Record.Headers, t.Record.Env} {
