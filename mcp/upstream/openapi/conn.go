@@ -19,18 +19,18 @@ import (
 	"nize/store"
 )
 
-// ConnOptions are what a Conn is made of.
+// ConnOptions configures a Conn.
 type ConnOptions struct {
 	Base *url.URL
-	// First is the document as it was when the session was dialed; Load reads it again.
+	// First is the document at the time of the dial; Load reads it again.
 	First *Document
 	Load  func(ctx context.Context) (*Document, error)
-	// Header resolves the registered headers, for each request.
+	// Header resolves the registered headers for each request.
 	Header func(ctx context.Context) (http.Header, error)
-	// Transport carries the requests; it guards the addresses that redirects lead to.
+	// Transport sends the requests; it checks the addresses of redirects.
 	Transport http.RoundTripper
-	Denied    wire.DeniedFunc // asked about an answer 401; nil is nobody
-	Hint      string          // what a person does about an answer 401
+	Denied    wire.DeniedFunc // handles 401 responses; may be nil
+	Hint      string          // advice for a person after a 401 response
 	Agent     string          // the User-Agent
 }
 
@@ -41,7 +41,7 @@ type Conn struct {
 	client *http.Client
 	first  atomic.Pointer[Document]
 
-	cut  context.Context // its end cuts calls in flight
+	cut  context.Context // its end aborts calls in flight
 	stop context.CancelFunc
 	gone chan struct{}
 
@@ -52,7 +52,7 @@ type Conn struct {
 
 var _ wire.Conn = (*Conn)(nil)
 
-// NewConn returns a connection. The end of parent ends its calls.
+// NewConn returns a connection, whose calls end with parent.
 func NewConn(parent context.Context, opt ConnOptions) *Conn {
 	c := &Conn{opt: opt, gone: make(chan struct{}), client: &http.Client{Transport: opt.Transport, CheckRedirect: checkRedirect}}
 	c.first.Store(opt.First)
@@ -64,7 +64,7 @@ func (c *Conn) Done() <-chan struct{} { return c.gone }
 func (c *Conn) Cause() error          { return wire.ErrEnded }
 func (c *Conn) Child() process.Child  { return nil }
 
-// Terminate ends the connection when the calls in flight are over, or cuts them off.
+// Terminate ends the connection after the calls in flight; kill aborts them.
 func (c *Conn) Terminate(kill bool) {
 	c.mu.Lock()
 	first := !c.closed
@@ -110,8 +110,8 @@ func (c *Conn) Call(ctx context.Context, r *wire.Request) (json.RawMessage, erro
 	return nil, &wire.Fault{Reach: wire.Answered, Err: &wire.RPCError{Code: wire.CodeMethodNotFound, Message: "it is not known"}}
 }
 
-// list returns all tools as one page. The first list is that of the document as it was
-// dialed with; each other one reads it again.
+// list returns all tools as one page. The first list uses the document of the dial; each
+// later one reads the document again.
 func (c *Conn) list(ctx context.Context) (json.RawMessage, error) {
 	doc := c.first.Swap(nil)
 	if doc == nil {
@@ -125,7 +125,8 @@ func (c *Conn) list(ctx context.Context) (json.RawMessage, error) {
 	}{doc.Tools}), nil
 }
 
-// call makes the request that the accepted definition says, and a result of its answer.
+// call sends the request that the accepted definition describes, and converts the response
+// to a result.
 func (c *Conn) call(ctx context.Context, r *wire.Request) (json.RawMessage, error) {
 	route, ok := RouteOf(r.Definition)
 	if !ok {
@@ -153,7 +154,7 @@ func (c *Conn) call(ctx context.Context, r *wire.Request) (json.RawMessage, erro
 		if resp.StatusCode == http.StatusUnauthorized && c.opt.Denied != nil {
 			retry, err := c.opt.Denied(ctx, header, resp, again)
 			if err != nil || retry && !again {
-				_ = resp.Body.Close() // nobody reads it
+				_ = resp.Body.Close() // not used
 				if err != nil {
 					return nil, &wire.Fault{Reach: wire.Never, Drop: true, Code: store.CodeUnavailable, Err: err}
 				}
@@ -161,12 +162,12 @@ func (c *Conn) call(ctx context.Context, r *wire.Request) (json.RawMessage, erro
 			}
 		}
 		raw, err := c.answer(ctx, route, resp)
-		_ = resp.Body.Close() // it was read
+		_ = resp.Body.Close() // already read
 		return raw, err
 	}
 }
 
-// send sends a request. An error says whether it may have left.
+// send sends a request. Its error says whether the request may have been sent.
 func (c *Conn) send(ctx context.Context, req *http.Request) (*http.Response, error) {
 	var left atomic.Bool
 	trace := &httptrace.ClientTrace{WroteHeaderField: func(string, []string) { left.Store(true) }}
@@ -189,7 +190,7 @@ func (c *Conn) send(ctx context.Context, req *http.Request) (*http.Response, err
 	return nil, f
 }
 
-// answer makes a result of an answer, or the fault that it means.
+// answer converts a response to a result, or to the corresponding fault.
 func (c *Conn) answer(ctx context.Context, route Route, resp *http.Response) (json.RawMessage, error) {
 	changing := route.Method != http.MethodGet && route.Method != http.MethodHead
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
@@ -229,7 +230,7 @@ func (c *Conn) answer(ctx context.Context, route Route, resp *http.Response) (js
 	return nil, &wire.Fault{Reach: wire.Maybe, Err: err}
 }
 
-// said is what a refusal says of itself, behind a colon.
+// said returns the text of an error response, prefixed with a colon.
 func said(resp *http.Response) string {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) //nolint:errcheck // what came is all there is to tell
 	text := oneLine(strings.ToValidUTF8(string(head), "\uFFFD"), 500)
@@ -239,12 +240,12 @@ func said(resp *http.Response) string {
 	return ": " + text
 }
 
-// maxRedirects is how many redirects of a request that only reads are followed.
+// maxRedirects is how many redirects of a read-only request are followed.
 const maxRedirects = 5
 
-// checkRedirect follows redirects of requests that only read, never from https to http.
-// To another host nothing goes along but what says which form the answer should have:
-// credentials and arguments are for the registered one.
+// checkRedirect follows redirects of read-only requests, never from https to http. It sends
+// to another host only the headers that select the form of the response: credentials and
+// arguments are for the registered host.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > maxRedirects || first.Method != http.MethodGet && first.Method != http.MethodHead || via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {

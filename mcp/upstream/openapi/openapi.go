@@ -1,41 +1,41 @@
-// Package openapi makes tools of the operations of an OpenAPI document and calls them
-// over HTTP: a server of which nize itself is the MCP half.
+// Package openapi turns the operations of an OpenAPI document into tools and calls them
+// over HTTP.
 //
-// [Read] makes the tools: OpenAPI 3.0, 3.1 and 3.2, and Swagger 2.0, as JSON or YAML.
-// [Conn] stands where the connection of an MCP server stands, so that lists, pins,
-// limits, masks, approvals and the audit trail apply as they do to any server.
+// For such a server nize itself is the MCP part. [Read] builds the tools from OpenAPI 3.0,
+// 3.1 and 3.2, and Swagger 2.0, as JSON or YAML. [Conn] replaces the connection to an MCP
+// server, so that lists, pins, limits, masks, approvals and the audit trail apply as for
+// any server.
 //
-// # What a tool is
+// # The tools
 //
 //	name         the operationId, or the method and the path; at most 64 characters
 //	schema       the parameters by their names and the body as "body"
 //	annotations  by the method: GET and HEAD only read, DELETE destroys
 //	_meta        its [Route]: how arguments become a request
 //
-// A parameter whose name is taken, by one of another place or by "body", has its place
-// behind its name (id_query). The order is path, query, header, cookie, body.
+// If a parameter's name is already used, by a parameter of another location or by "body",
+// its location is appended (id_query). The order is path, query, header, cookie, body.
 //
-// A call is made from the route of the definition that was accepted, never from what the
-// document says by then: the route is a part of the pin.
+// A call uses the route of the accepted definition, never the current document: the route
+// is a part of the pin.
 //
-// # What is never assumed
+// # Protection against documents
 //
-// A document is hostile until shown otherwise. Its size, its depth, what aliases and
-// references expand to and what all schemas take together are bounded. References lead
-// to places in the document: what needs another one is left out, with a warning. Schemas
+// A document is treated as hostile. Its size, its depth, the expansion of aliases and
+// references and the total size of all schemas are limited. References must point into the
+// document; an operation that needs another document is left out, with a warning. Schemas
 // are rebuilt from keywords of known types; parts that are too large become open objects.
-// An operation at another host than the server's is left out, since credentials are for
+// An operation at another host than the server's is left out, because credentials are for
 // that host alone. A value in a path can't leave its segment. Headers that carry
-// credentials or frame the message are no parameters.
+// credentials or frame the message are not parameters.
 //
 // # Why this is not a library
 //
-// kin-openapi and libopenapi decode a whole document into models: the 13 MB of GitHub's
-// take the first 5.6 s and 640 MB, a reference to nowhere fails all operations, and the
-// schemas, which are what a tool consists of, have to be written out again. Here a
-// document stays JSON, of which only what is needed is decoded. The tests do have
-// kin-openapi: it judges the requests that are made, as somebody else's reading of the
-// specification.
+// kin-openapi and libopenapi decode a whole document into models: for the 13 MB of
+// GitHub's, kin-openapi takes 5.6 s and 640 MB, a dangling reference fails all operations,
+// and the schemas, which make up most of a tool, have to be encoded again. Here a document
+// stays JSON, and only the required parts are decoded. The tests do use kin-openapi, as an
+// independent reading of the specification that checks the generated requests.
 package openapi
 
 import (
@@ -50,40 +50,40 @@ import (
 	"nize/store"
 )
 
-// Bounds of a document.
+// Limits of a document.
 const (
-	MaxDocument   = 32 << 20 // bytes, fetched and as JSON
-	MaxOperations = 2000     // that are tools of one server
-	maxDepth      = 200      // nested values of YAML
-	maxHops       = 16       // references that lead to references
-	maxPointer    = 1 << 10  // bytes of one
-	maxList       = 6 << 20  // bytes that all tools take
+	MaxDocument   = 32 << 20 // bytes, as fetched and as JSON
+	MaxOperations = 2000     // tools of one server
+	maxDepth      = 200      // nesting of YAML values
+	maxHops       = 16       // chained references
+	maxPointer    = 1 << 10  // bytes of a reference
+	maxList       = 6 << 20  // bytes of all tools
 	maxWarnings   = 10
 )
 
-// Options is what a document is read for.
+// Options configures Read.
 type Options struct {
-	// At is the address of the document; nil for a file.
+	// At is the URL of the document; nil for a file.
 	At *url.URL
-	// Base is the address below which the operations are; nil takes it from the document.
+	// Base is the base URL of the operations; if nil, it is taken from the document.
 	Base *url.URL
-	// Allow says which operations become tools; nil is all.
+	// Allow reports whether an operation becomes a tool; nil allows all.
 	Allow func(name, method, path string) bool
 }
 
-// Document is what was read.
+// Document is the result of Read.
 type Document struct {
 	Format   string // such as "OpenAPI 3.1.0"
 	Title    string
 	Version  string
 	About    string   // the beginning of its description
-	Base     *url.URL // without a slash at the end of its path
+	Base     *url.URL // its path has no trailing slash
 	Tools    []Tool
-	Wants    []Want // credentials, the most wanted first; none if no operation needs one
+	Wants    []Want // credentials, the most required first; empty if no operation requires one
 	Warnings []string
 }
 
-// Tool is one operation, as it is listed.
+// Tool is one operation in the form in which it is listed.
 type Tool struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title,omitempty"`
@@ -100,12 +100,12 @@ type annotations struct {
 	OpenWorld   bool `json:"openWorldHint"`
 }
 
-// toolMeta is what a definition has beside the words of the protocol.
+// toolMeta is the _meta of a definition.
 type toolMeta struct {
 	Route Route `json:"nize/request"`
 }
 
-// RouteOf reads the route of an accepted definition from its _meta.
+// RouteOf returns the route in the _meta of an accepted definition.
 func RouteOf(meta json.RawMessage) (Route, bool) {
 	var m struct {
 		Route *Route `json:"nize/request"`
@@ -116,17 +116,17 @@ func RouteOf(meta json.RawMessage) (Route, bool) {
 	return *m.Route, true
 }
 
-// Want is a credential that operations want.
+// Want is a credential that operations require.
 type Want struct {
-	Header string // the header that has it; "" if it is no header
-	Query  string // the parameter that has it
-	Note   string // what the header's value is, if that is more than the key
+	Header string // the header that contains it; "" if it is not a header
+	Query  string // the query parameter that contains it
+	Note   string // form of the header's value, if it is more than the key
 }
 
-// object is a JSON object whose members were not looked at.
+// object is a JSON object with undecoded members.
 type object map[string]json.RawMessage
 
-// asObject decodes an object; nil is none.
+// asObject decodes an object. It returns nil if raw is not an object.
 func asObject(raw json.RawMessage) object {
 	var o object
 	if json.Unmarshal(raw, &o) != nil {
@@ -135,7 +135,7 @@ func asObject(raw json.RawMessage) object {
 	return o
 }
 
-// text is a member that is a text; "" is none.
+// text returns a string member, or "".
 func (o object) text(key string) string {
 	var s string
 	if json.Unmarshal(o[key], &s) != nil {
@@ -144,7 +144,7 @@ func (o object) text(key string) string {
 	return s
 }
 
-// flag is a member that is true or false.
+// flag returns a boolean member, and whether it is present.
 func (o object) flag(key string) (value, said bool) {
 	said = json.Unmarshal(o[key], &value) == nil && len(o[key]) > 0 && string(o[key]) != "null"
 	return value && said, said
@@ -152,7 +152,7 @@ func (o object) flag(key string) (value, said bool) {
 
 func (o object) object(key string) object { return asObject(o[key]) }
 
-// list is a member that is an array; nil is none.
+// list returns an array member, or nil.
 func (o object) list(key string) []json.RawMessage {
 	var l []json.RawMessage
 	if json.Unmarshal(o[key], &l) != nil {
@@ -161,7 +161,7 @@ func (o object) list(key string) []json.RawMessage {
 	return l
 }
 
-// texts is a member that is an array of texts.
+// texts returns a member that is an array of strings.
 func (o object) texts(key string) []string {
 	var l []string
 	if json.Unmarshal(o[key], &l) != nil {
@@ -174,12 +174,12 @@ func (o object) texts(key string) []string {
 type reader struct {
 	opt      Options
 	root     object
-	swagger  bool // 2.0
-	old      bool // its schemas are those of 3.0 or 2.0
+	swagger  bool // version 2.0
+	old      bool // its schemas follow 3.0 or 2.0
 	at       map[string]object
 	defs     map[string]*definition // by pointer
-	names    map[string]string      // of definitions, by pointer
-	taken    map[string]bool        // those names
+	names    map[string]string      // names of definitions, by pointer
+	taken    map[string]bool        // the names in use
 	schemes  object
 	document *Document
 	warned   int
@@ -189,7 +189,7 @@ type reader struct {
 	}
 }
 
-// Read reads a document. Its error wraps store.ErrInvalid.
+// Read reads a document. Its errors wrap store.ErrInvalid.
 func Read(data []byte, opt Options) (*Document, error) {
 	if len(data) > MaxDocument {
 		return nil, invalid("it has more than %d MiB", MaxDocument>>20)
@@ -226,7 +226,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w OpenAPI document: "+format, append([]any{store.ErrInvalid}, args...)...)
 }
 
-// version finds which specification the document follows.
+// version determines the specification that the document follows.
 func (r *reader) version() error {
 	v, s := r.root.text("openapi"), r.root.text("swagger")
 	switch {
@@ -250,7 +250,7 @@ func (r *reader) version() error {
 	return nil
 }
 
-// base finds the address below which the operations are.
+// base determines the base URL of the operations.
 func (r *reader) base() error {
 	if r.opt.Base != nil {
 		r.document.Base = trimmed(r.opt.Base)
@@ -264,7 +264,7 @@ func (r *reader) base() error {
 	return nil
 }
 
-// ownBase is documentBase, found once.
+// ownBase returns the cached result of documentBase.
 func (r *reader) ownBase() (*url.URL, error) {
 	if r.own.url == nil && r.own.err == nil {
 		r.own.url, r.own.err = r.documentBase()
@@ -272,7 +272,7 @@ func (r *reader) ownBase() (*url.URL, error) {
 	return r.own.url, r.own.err
 }
 
-// documentBase is what the document itself says of its address.
+// documentBase returns the base URL that the document itself declares.
 func (r *reader) documentBase() (*url.URL, error) {
 	if r.swagger {
 		return r.swaggerBase()
@@ -297,8 +297,8 @@ func (r *reader) documentBase() (*url.URL, error) {
 	return nil, first
 }
 
-// inOperations are the servers of the first path or operation that has some, for a
-// document that has none itself.
+// inOperations returns the servers of the first path or operation that has any, for a
+// document that has none at the top level.
 func (r *reader) inOperations() []json.RawMessage {
 	paths := r.root.object("paths")
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
@@ -315,7 +315,8 @@ func (r *reader) inOperations() []json.RawMessage {
 	return nil
 }
 
-// serverURL is the address of a server object, its variables replaced by their defaults.
+// serverURL returns the URL of a server object, with its variables replaced by their
+// defaults.
 func (r *reader) serverURL(server object) (*url.URL, error) {
 	text, vars := server.text("url"), server.object("variables")
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
@@ -334,7 +335,7 @@ func (r *reader) serverURL(server object) (*url.URL, error) {
 	return r.absolute(text)
 }
 
-// absolute resolves an address of the document against its own.
+// absolute resolves a URL of the document against the document's own URL.
 func (r *reader) absolute(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
@@ -380,7 +381,7 @@ func (r *reader) swaggerBase() (*url.URL, error) {
 	return r.absolute(scheme + "://" + host + "/" + strings.TrimPrefix(r.root.text("basePath"), "/"))
 }
 
-// trimmed is a copy without what only the end of an address has.
+// trimmed returns a copy of a URL without trailing slash, query and fragment.
 func trimmed(u *url.URL) *url.URL {
 	c := *u
 	c.Fragment, c.RawFragment, c.User = "", "", nil
@@ -401,11 +402,11 @@ func (r *reader) warn(format string, args ...any) {
 	}
 }
 
-// errRef is a reference that can't be followed.
+// errRef is a reference that can't be resolved.
 var errRef = errors.New("a reference")
 
-// follow returns what a value or its reference is, and where in the document the last
-// reference led, "" without one. The error says why a reference leads to nothing.
+// follow returns a value, or the target of its reference, and the pointer of the last
+// reference, or "". The error says why a reference can't be resolved.
 func (r *reader) follow(raw json.RawMessage) (object, string, error) {
 	o, at := asObject(raw), ""
 	for hop := 0; ; hop++ {
@@ -424,7 +425,7 @@ func (r *reader) follow(raw json.RawMessage) (object, string, error) {
 	}
 }
 
-// find returns what a reference names.
+// find returns the target of a reference.
 func (r *reader) find(ref string) (json.RawMessage, error) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || ref == "" {
@@ -446,7 +447,7 @@ func (r *reader) find(ref string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// lookUp finds a JSON pointer. Objects on the way are decoded once.
+// lookUp resolves a JSON pointer. Objects on the way are decoded once.
 func (r *reader) lookUp(pointer string) (json.RawMessage, bool) {
 	i := strings.LastIndexByte(pointer, '/')
 	parent, key := pointer[:i], strings.NewReplacer("~1", "/", "~0", "~").Replace(pointer[i+1:])
@@ -475,7 +476,7 @@ func (r *reader) lookUp(pointer string) (json.RawMessage, bool) {
 	return raw, ok
 }
 
-// oneLine is a text of the document on one line, in at most max bytes.
+// oneLine returns a text of the document on one line of at most max bytes.
 func oneLine(text string, max int) string {
 	return store.Clip(strings.Join(strings.Fields(text), " "), max)
 }

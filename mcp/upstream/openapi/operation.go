@@ -17,28 +17,28 @@ import (
 	"nize/store"
 )
 
-// methods are those of a path item that become tools. TRACE and CONNECT do not: they
-// repeat the headers of a request, or open a tunnel.
+// methods lists the methods of a path item that become tools. It omits TRACE and CONNECT,
+// which echo the headers of a request or open a tunnel.
 var methods = []string{"get", "head", "options", "post", "put", "patch", "delete", "query"}
 
-// Bounds of one tool.
+// Limits of one tool.
 const (
 	maxName        = 64
 	maxTitle       = 120
 	maxDescription = 1200
 	maxParameters  = 200
-	maxSchema      = 40 << 10 // bytes, where there are few tools
+	maxSchema      = 40 << 10 // bytes, if there are few tools
 	minSchema      = 1 << 10
 )
 
-// operation is one that becomes a tool.
+// operation is an operation that becomes a tool.
 type operation struct {
 	tool Tool
 	root map[string]json.RawMessage // its schema without definitions
 	refs []string
 }
 
-// param is a parameter, whichever version describes it.
+// param is a parameter, in whichever version it is described.
 type param struct {
 	name, in    string
 	description string
@@ -47,10 +47,10 @@ type param struct {
 	style       string
 	explode     bool
 	reserved    bool
-	media       string // of a value that is encoded whole
+	media       string // media type of a value that is encoded as a whole
 }
 
-// operations makes the tools.
+// operations builds the tools.
 func (r *reader) operations() error {
 	paths := r.root.object("paths")
 	var all []operation
@@ -81,7 +81,7 @@ func (r *reader) operations() error {
 				continue
 			}
 			if allowed++; allowed > MaxOperations {
-				continue // they are only counted
+				continue // only counted
 			}
 			o, err := r.operation(item, op, upper, path)
 			if err != nil {
@@ -117,8 +117,8 @@ func (r *reader) operations() error {
 	return r.schemas(all)
 }
 
-// schemas completes the tools. All of them together keep to maxList: where they don't,
-// each gets half the room, until they do.
+// schemas completes the tools' schemas. If their total exceeds maxList, it halves the limit
+// of each tool until it doesn't.
 func (r *reader) schemas(all []operation) error {
 	for room := maxSchema; ; room /= 2 {
 		total := 0
@@ -145,7 +145,7 @@ func (r *reader) schemas(all []operation) error {
 // operation reads one operation.
 func (r *reader) operation(item, op object, method, path string) (o operation, err error) {
 	route := Route{Method: method}
-	route.Path, _, _ = strings.Cut(path, "#") // with which documents tell operations of one path apart
+	route.Path, _, _ = strings.Cut(path, "#") // some documents use a fragment to distinguish operations with one path
 	if route.Prefix, route.Absolute, err = r.place(item, op); err != nil {
 		return o, err
 	}
@@ -163,7 +163,7 @@ func (r *reader) operation(item, op object, method, path string) (o operation, e
 	slices.SortStableFunc(params, func(a, b param) int { return places[a.in] - places[b.in] })
 	names := map[string]bool{}
 	if body != nil {
-		names["body"] = true // it keeps its name, so that all tools have it
+		names["body"] = true // reserved, so that the body has the same name in all tools
 	}
 	for _, one := range params {
 		if one.in == "form" {
@@ -221,8 +221,8 @@ func (r *reader) operation(item, op object, method, path string) (o operation, e
 	return o, nil
 }
 
-// argument is the schema of one argument: what a reference at its top leads to stands
-// there itself.
+// argument returns the schema of one argument. A reference at its top level is replaced by
+// its target.
 func (r *reader) argument(p *part, raw json.RawMessage, description string) json.RawMessage {
 	if o := asObject(raw); o.text("$ref") != "" && len(o) == 1 {
 		if target, _, err := r.follow(raw); err == nil && target != nil {
@@ -241,7 +241,7 @@ func (r *reader) argument(p *part, raw json.RawMessage, description string) json
 	return encode(o)
 }
 
-// describe is what people and models read of an operation.
+// describe returns the description of an operation for people and models.
 func describe(item, op object, method, path string) string {
 	var parts []string
 	if gone, _ := op.flag("deprecated"); gone {
@@ -258,8 +258,8 @@ func describe(item, op object, method, path string) string {
 	return strings.Join(append(parts, method+" "+store.Clip(path, 300)), "\n\n")
 }
 
-// toolName names an operation. One that is too long, or taken, ends in a part of the
-// hash of what it stands for, so that it does not depend on the other operations.
+// toolName returns the name of an operation. A name that is too long, or already used, ends
+// in a part of the operation's hash, so that it doesn't depend on the other operations.
 func (r *reader) toolName(op object, method, path string, taken map[string]bool) string {
 	id := op.text("operationId")
 	name := cleanName(id, 1<<10)
@@ -273,7 +273,7 @@ func (r *reader) toolName(op object, method, path string, taken map[string]bool)
 	if taken[name] {
 		name = hashed(name, method+" "+path)
 	}
-	for n := 0; taken[name]; n++ { // never, but for a hash
+	for n := 0; taken[name]; n++ { // only after a hash collision
 		name = hashed(name, fmt.Sprint(method, path, n))
 	}
 	return name
@@ -285,10 +285,10 @@ func hashed(name, of string) string {
 	return strings.TrimRight(store.Head(name, maxName-len(tail)), "_-") + tail
 }
 
-// places is the order in which parameters get their names.
+// places is the order in which parameters are named.
 var places = map[string]int{"path": 1, "query": 2, "header": 3, "cookie": 4, "form": 5}
 
-// argName names the argument of a parameter.
+// argName returns the name of a parameter's argument.
 func argName(name, in string, taken map[string]bool) string {
 	arg := cleanName(strings.NewReplacer("[]", "", ".", "_").Replace(name), maxName)
 	if arg == "" {
@@ -303,8 +303,8 @@ func argName(name, in string, taken map[string]bool) string {
 	return arg
 }
 
-// place is where the path of an operation is: below the server's address or, absolute,
-// below a prefix at its host.
+// place returns where the path of an operation starts: at the server's base URL or, if
+// absolute is true, at prefix on its host.
 func (r *reader) place(item, op object) (prefix string, absolute bool, err error) {
 	servers := op.list("servers")
 	if len(servers) == 0 {
@@ -334,7 +334,7 @@ var ownHeaders = map[string]bool{
 	"Forwarded": true, "X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true, "X-Real-Ip": true, "X-Http-Method-Override": true, "X-Method-Override": true, "X-Http-Method": true,
 }
 
-// parameters are those of an operation and of its path.
+// parameters returns the parameters of an operation and of its path.
 func (r *reader) parameters(item, op object, path string) ([]param, error) {
 	byKey := map[string]int{}
 	var all []param
@@ -363,7 +363,7 @@ func (r *reader) parameters(item, op object, path string) ([]param, error) {
 	}
 	inPath := placeholders(path)
 	for _, name := range inPath {
-		if _, ok := byKey["path "+name]; !ok { // many documents forget some
+		if _, ok := byKey["path "+name]; !ok { // many documents omit some
 			all = append(all, param{name: name, in: "path", required: true, schema: json.RawMessage(`{"type":"string"}`)})
 		}
 	}
@@ -372,7 +372,7 @@ func (r *reader) parameters(item, op object, path string) ([]param, error) {
 
 var placeholder = regexp.MustCompile(`\{([^{}/]+)\}`)
 
-// placeholders are the names of the parameters in a path.
+// placeholders returns the names of the parameters in a path.
 func placeholders(path string) (names []string) {
 	for _, m := range placeholder.FindAllStringSubmatch(path, -1) {
 		names = append(names, m[1])
@@ -380,7 +380,7 @@ func placeholders(path string) (names []string) {
 	return names
 }
 
-// parameter reads one parameter; ok is false for one that no argument sets.
+// parameter reads one parameter. It returns ok false for one that no argument may set.
 func (r *reader) parameter(o object) (p param, ok bool, err error) {
 	p = param{name: o.text("name"), in: o.text("in"), description: o.text("description"), schema: o["schema"]}
 	p.required, _ = o.flag("required")
@@ -402,7 +402,7 @@ func (r *reader) parameter(o object) (p param, ok bool, err error) {
 		}
 		p.in = "form"
 		if o.text("in") == "body" {
-			return p, false, nil // body reads it
+			return p, false, nil // read by body
 		}
 	default:
 		if p.in == "querystring" {
@@ -438,12 +438,12 @@ func (r *reader) parameter(o object) (p param, ok bool, err error) {
 	return p, true, nil
 }
 
-// styles are those that each place has, the usual one first.
+// styles lists the styles for each location, the default first.
 var styles = map[string][]string{
 	"path": {"simple", "label", "matrix"}, "query": {"form", "spaceDelimited", "pipeDelimited", "deepObject"}, "header": {"simple"}, "cookie": {"form", "cookie"},
 }
 
-// collection turns a collectionFormat of Swagger 2.0 into a style.
+// collection converts a collectionFormat of Swagger 2.0 to a style.
 func collection(format, in string) (style string, explode bool) {
 	if in == "path" || in == "header" {
 		return "simple", false
@@ -465,7 +465,7 @@ var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")
 
 func validHeader(name string) bool { return headerName.MatchString(name) }
 
-// credential says whether a parameter is the key of a security scheme.
+// credential reports whether a parameter is the key of a security scheme.
 func (r *reader) credential(in, name string) bool {
 	for key := range r.schemes {
 		s, _, err := r.follow(r.schemes[key])
@@ -479,8 +479,8 @@ func (r *reader) credential(in, name string) bool {
 	return false
 }
 
-// wants are the credentials of the first way to call an operation; open says that none
-// is needed.
+// wants returns the credentials of the first security requirement of an operation. It
+// returns open true if none is needed.
 func (r *reader) wants(op object) (all []Want, open bool) {
 	raw, said := op["security"]
 	if !said {
@@ -507,7 +507,7 @@ func (r *reader) wants(op object) (all []Want, open bool) {
 	return all, false
 }
 
-// wantOf says where a security scheme has its credential.
+// wantOf returns where a security scheme expects its credential.
 func wantOf(s object) (w Want, ok bool) {
 	switch s.text("type") {
 	case "apiKey":
@@ -538,14 +538,14 @@ func wantOf(s object) (w Want, ok bool) {
 
 var basicWant = Want{Header: "Authorization", Note: `its value is "Basic " and the base64 of user:password`}
 
-// bodyOf is a request body, as it is read.
+// bodyOf is a request body.
 type bodyOf struct {
 	Body
 	schema      json.RawMessage
 	description string
 }
 
-// body reads the request body of an operation; nil is none.
+// body returns the request body of an operation, or nil.
 func (r *reader) body(op object, params []param) (*bodyOf, error) {
 	if r.swagger {
 		return r.swaggerBody(op, params)
@@ -575,7 +575,7 @@ func (r *reader) body(op object, params []param) (*bodyOf, error) {
 	return b, nil
 }
 
-// kind of a body, by its media type.
+// kindOf returns the kind of a body, by its media type.
 func kindOf(media string) string {
 	base, _, err := mime.ParseMediaType(media)
 	if err != nil {
@@ -599,7 +599,8 @@ func kindOf(media string) string {
 	return ""
 }
 
-// bestMedia chooses how a body is sent: JSON before forms before text before bytes.
+// bestMedia returns the preferred media type of a body: JSON, then forms, then text, then
+// bytes.
 func bestMedia(all []string) string {
 	for _, kind := range []string{"json", "form", "multipart", "text", "bytes"} {
 		if kind == "json" && slices.Contains(all, "application/json") {
@@ -617,7 +618,7 @@ func bestMedia(all []string) string {
 	return ""
 }
 
-// concrete is a media type to send for one that may be a range.
+// concrete returns the media type to send for one that may be a range.
 func concrete(media string) string {
 	switch {
 	case strings.HasPrefix(media, "*/*"), strings.HasPrefix(media, "application/*"):
@@ -630,8 +631,8 @@ func concrete(media string) string {
 	return media
 }
 
-// fields gives a body the schema that its kind needs, and says how the fields of a form
-// travel.
+// fields sets the body's schema as its kind requires, and how the fields of a form are
+// encoded.
 func (r *reader) fields(b *bodyOf, encoding object) error {
 	switch kindOf(b.Media) {
 	case "json":
@@ -655,7 +656,7 @@ func (r *reader) fields(b *bodyOf, encoding object) error {
 	for name, raw := range properties {
 		own, _, err := r.follow(raw)
 		if err != nil {
-			continue // the schema says so
+			continue // the schema already implies it
 		}
 		how, _, _ := r.follow(encoding[name])
 		f := Field{Media: store.Clip(how.text("contentType"), 200)}
@@ -691,12 +692,13 @@ func (r *reader) fields(b *bodyOf, encoding object) error {
 	return nil
 }
 
-// isBinary says whether a property is the content of a file.
+// isBinary reports whether a property is the content of a file.
 func isBinary(schema object) bool {
 	return schema.text("format") == "binary" || schema.text("type") == "file" || schema.text("contentMediaType") != "" && schema.text("contentEncoding") == ""
 }
 
-// allProperties are the properties of a schema and of those that it is made of.
+// allProperties returns the properties of a schema and of the schemas that it is composed
+// of.
 func (r *reader) allProperties(schema object, depth int) object {
 	all := object{}
 	if depth > 4 {
@@ -713,8 +715,8 @@ func (r *reader) allProperties(schema object, depth int) object {
 	return all
 }
 
-// swaggerBody is the body of an operation of Swagger 2.0: one parameter, or the fields of
-// a form.
+// swaggerBody returns the body of an operation of Swagger 2.0: one parameter, or the fields
+// of a form.
 func (r *reader) swaggerBody(op object, params []param) (*bodyOf, error) {
 	consumes := op.texts("consumes")
 	if len(consumes) == 0 {
@@ -772,7 +774,7 @@ func (r *reader) swaggerBody(op object, params []param) (*bodyOf, error) {
 	return b, nil
 }
 
-// accept is what an operation says that it answers with.
+// accept returns the media types of an operation's responses.
 func (r *reader) accept(op object) string {
 	var all []string
 	if r.swagger {
@@ -804,7 +806,7 @@ func (r *reader) accept(op object) string {
 	return strings.Join(append(kept, "*/*;q=0.1"), ", ")
 }
 
-// rank puts JSON first.
+// rank sorts JSON first.
 func rank(media string) int {
 	if kindOf(media) == "json" {
 		return 0
@@ -812,8 +814,8 @@ func rank(media string) int {
 	return 1
 }
 
-// Allowed says whether one of the patterns "METHOD PATHGLOB" matches an operation. A
-// method may be *, and a * of the path stands for anything, slashes too.
+// Allowed reports whether one of the patterns "METHOD PATHGLOB" matches an operation. A
+// method may be *, and a * in the path matches anything, including slashes.
 func Allowed(patterns []string, method, path string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		m, glob, ok := strings.Cut(p, " ")
@@ -821,8 +823,8 @@ func Allowed(patterns []string, method, path string) bool {
 	})
 }
 
-// CheckPattern says why a pattern of operations can match none; one without a space
-// names tools.
+// CheckPattern returns an error if a pattern of operations can't match any. It accepts
+// patterns without a space, which name tools.
 func CheckPattern(pattern string) error {
 	m, glob, ok := strings.Cut(pattern, " ")
 	if !ok {
@@ -837,7 +839,7 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// matches is a glob whose only wildcard is *.
+// matches reports whether a glob, whose only wildcard is *, matches s.
 func matches(glob, s string) bool {
 	parts := strings.Split(glob, "*")
 	if len(parts) == 1 {

@@ -20,27 +20,27 @@ import (
 	"nize/store"
 )
 
-// Route is how the arguments of a call become a request. It is a part of the tool's
+// Route describes how the arguments of a call become a request. It is a part of the tool's
 // definition, and so of what an admin accepts.
 type Route struct {
 	Method     string      `json:"method"`
-	Path       string      `json:"path"`               // as the document has it, with {name} for parameters
-	Absolute   bool        `json:"absolute,omitempty"` // it is below Prefix at the host, not below the server's address
+	Path       string      `json:"path"`               // as in the document, with {name} for parameters
+	Absolute   bool        `json:"absolute,omitempty"` // relative to Prefix on the host, not to the server's base URL
 	Prefix     string      `json:"prefix,omitempty"`
 	Accept     string      `json:"accept,omitempty"`
 	Parameters []Parameter `json:"parameters,omitempty"`
 	Body       *Body       `json:"body,omitempty"`
 }
 
-// Parameter is an argument that travels outside of the body.
+// Parameter is an argument that is sent outside of the body.
 type Parameter struct {
 	Arg      string `json:"arg"`
-	Name     string `json:"name,omitempty"` // on the wire, if it is another one
+	Name     string `json:"name,omitempty"` // on the wire, if different
 	In       string `json:"in"`
 	Style    string `json:"style,omitempty"`
 	Explode  bool   `json:"explode,omitempty"`
-	Reserved bool   `json:"reserved,omitempty"` // characters such as / stand in a query as they are
-	Media    string `json:"media,omitempty"`    // the value is encoded whole, as this
+	Reserved bool   `json:"reserved,omitempty"` // characters such as / are not escaped in a query
+	Media    string `json:"media,omitempty"`    // media type as which the whole value is encoded
 	Required bool   `json:"required,omitempty"`
 }
 
@@ -48,28 +48,28 @@ type Parameter struct {
 type Body struct {
 	Media    string           `json:"media"`
 	Required bool             `json:"required,omitempty"`
-	Fields   map[string]Field `json:"fields,omitempty"` // of a form, those that travel otherwise than as text
+	Fields   map[string]Field `json:"fields,omitempty"` // of a form, the fields that are not sent as text
 }
 
 // Field is one field of a form.
 type Field struct {
-	File   bool   `json:"file,omitempty"`   // it is base64, and sent as what that says
-	Media  string `json:"media,omitempty"`  // of its part
-	Style  string `json:"style,omitempty"`  // of an object or array
-	Joined bool   `json:"joined,omitempty"` // an array is one field
+	File   bool   `json:"file,omitempty"`   // the value is base64, and sent decoded
+	Media  string `json:"media,omitempty"`  // media type of its part
+	Style  string `json:"style,omitempty"`  // style of an object or array
+	Joined bool   `json:"joined,omitempty"` // an array is sent as one field
 }
 
-// bodyArg is the argument that is the body.
+// bodyArg is the name of the body's argument.
 const bodyArg = "body"
 
-// wrong is an error about arguments, for whoever calls.
+// wrong returns an error about arguments, for the caller.
 func wrong(message store.Text) error {
 	return &store.CallError{Code: store.CodeInvalid, Message: message}
 }
 
-// Request makes the request of a call below base. Arguments are a JSON object; header is
-// what the server is registered with, and wins over what arguments say; a name behind
-// store.QueryPrefix is a parameter of the query.
+// Request builds the request of a call below base. args is a JSON object. header holds the
+// registered headers, which take precedence over arguments; a name prefixed with
+// store.QueryPrefix is a query parameter.
 func (r Route) Request(ctx context.Context, base *url.URL, header http.Header, args json.RawMessage) (*http.Request, error) {
 	values := object{}
 	if len(args) > 0 {
@@ -127,7 +127,7 @@ func (r Route) Request(ctx context.Context, base *url.URL, header http.Header, a
 	return req, nil
 }
 
-// splitQuery takes the parameters of the query out of what a server is registered with.
+// splitQuery separates the registered query parameters from the registered headers.
 func splitQuery(registered http.Header) (header http.Header, query map[string]string) {
 	header, query = make(http.Header, len(registered)), map[string]string{}
 	for name, v := range registered {
@@ -140,8 +140,8 @@ func splitQuery(registered http.Header) (header http.Header, query map[string]st
 	return header, query
 }
 
-// withQuery puts the registered parameters into a query, in the place of others of their
-// names: a caller must not choose the key that a service sees.
+// withQuery adds the registered parameters to a query and removes others with the same
+// names: a caller must not choose the key that a service gets.
 func withQuery(raw string, registered map[string]string) string {
 	if len(registered) == 0 {
 		return raw
@@ -160,11 +160,11 @@ func withQuery(raw string, registered map[string]string) string {
 	return strings.Join(pairs, "&")
 }
 
-// EscapedSecret is how a secret stands in a query, for masks: a service may repeat the
-// address that it was asked at.
+// EscapedSecret returns a secret as it appears in a query, for masks: a service may return
+// the requested URL.
 func EscapedSecret(secret string) string { return escape(secret, "") }
 
-// place puts the parameters where they travel.
+// place encodes the parameters for their locations.
 func (r Route) place(values object) (path string, query []string, header http.Header, cookies []string, err error) {
 	path, header = r.Path, http.Header{}
 	used := map[string]bool{}
@@ -223,7 +223,8 @@ func (r Route) place(values object) (path string, query []string, header http.He
 	return escapeTemplate(path), query, header, cookies, nil
 }
 
-// escapeTemplate escapes what a path of a document has as it is, such as a space.
+// escapeTemplate escapes characters that a document's path contains unescaped, such as a
+// space.
 func escapeTemplate(path string) string {
 	var b strings.Builder
 	for i := range len(path) {
@@ -236,14 +237,14 @@ func escapeTemplate(path string) string {
 	return b.String()
 }
 
-// value is an argument: a text, a list or an object.
+// value is an argument: a string, a list or an object.
 type value struct {
 	text   string
 	list   []value
-	keys   []string // of an object, in order
+	keys   []string // keys of an object, in order
 	fields map[string]value
 	isList bool
-	raw    json.RawMessage // of an item of a list
+	raw    json.RawMessage // set for an item of a list
 }
 
 // parse reads an argument.
@@ -286,7 +287,7 @@ func parse(raw json.RawMessage) (value, error) {
 	return value{text: scalarText(raw)}, nil
 }
 
-// scalarText is a text as it is, and anything else as JSON.
+// scalarText returns a string unquoted, and any other value as JSON.
 func scalarText(raw json.RawMessage) string {
 	var s string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -298,7 +299,7 @@ func scalarText(raw json.RawMessage) string {
 	return string(compact(raw))
 }
 
-// item is the text of an item of a list; a list or object in a list is JSON.
+// item returns the text of an item of a list; a nested list or object is JSON.
 func (v value) item() string {
 	if v.isList || v.fields != nil {
 		return string(compact(v.raw))
@@ -306,7 +307,7 @@ func (v value) item() string {
 	return v.text
 }
 
-// flat is the text of a field where only a text can stand.
+// flat returns the text of a field that can only be text.
 func (v value) flat() string {
 	switch {
 	case v.isList:
@@ -325,7 +326,7 @@ func (v value) flat() string {
 	return v.text
 }
 
-// simple is the style of paths and headers: a,b and k,v or, exploded, k=v.
+// simple encodes the style of paths and headers: a,b and k,v or, exploded, k=v.
 func simple(v value, explode bool, esc func(string) string) string {
 	return joined(v, explode, ",", ",", esc)
 }
@@ -351,7 +352,7 @@ func joined(v value, explode bool, separator, pair string, esc func(string) stri
 	return strings.Join(parts, separator)
 }
 
-// inPath writes a parameter of a path.
+// inPath encodes a path parameter.
 func inPath(name string, p Parameter, v value) string {
 	esc := func(s string) string { return escape(s, "") }
 	switch p.Style {
@@ -377,7 +378,7 @@ func inPath(name string, p Parameter, v value) string {
 	return simple(v, p.Explode, esc)
 }
 
-// inQuery writes a parameter of a query or cookie, as one or several pairs.
+// inQuery encodes a query or cookie parameter as one or several pairs.
 func inQuery(name string, p Parameter, v value) []string {
 	reserved := ""
 	if p.Reserved {
@@ -419,8 +420,8 @@ func inQuery(name string, p Parameter, v value) []string {
 	return []string{key + "=" + joined(v, false, separator, separator, esc)}
 }
 
-// deep writes an object as key[a][b]=c. The specification leaves arrays open: they get
-// their indexes, as services that have the style read them.
+// deep encodes an object as key[a][b]=c. The specification doesn't define arrays; they get
+// their indexes, as services with this style expect.
 func deep(key string, v value, esc func(string) string) (pairs []string) {
 	switch {
 	case v.isList:
@@ -437,7 +438,7 @@ func deep(key string, v value, esc func(string) string) (pairs []string) {
 	return pairs
 }
 
-// escape percent-encodes all but what RFC 3986 calls unreserved, and what may stand.
+// escape percent-encodes everything but RFC 3986's unreserved characters and those in may.
 func escape(s, may string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -451,7 +452,7 @@ func escape(s, may string) string {
 	return b.String()
 }
 
-// encodeBody writes the body; nil is none.
+// encodeBody encodes the body; nil means none.
 func (r Route) encodeBody(raw json.RawMessage) (media string, body []byte, err error) {
 	if r.Body == nil {
 		return "", nil, nil
@@ -505,7 +506,7 @@ func fromBase64(s string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
 }
 
-// multipart writes a form with files.
+// multipart encodes a form with files.
 func (r Route) multipart(raw json.RawMessage) (string, []byte, error) {
 	o := asObject(raw)
 	if o == nil {
@@ -553,7 +554,7 @@ func (r Route) multipart(raw json.RawMessage) (string, []byte, error) {
 	return w.FormDataContentType(), b.Bytes(), nil
 }
 
-// fieldName is a name as it stands in a Content-Disposition.
+// fieldName returns a name escaped for a Content-Disposition.
 func fieldName(name string) string {
 	return strings.NewReplacer(`"`, "%22", "\r", "%0D", "\n", "%0A").Replace(name)
 }

@@ -17,12 +17,12 @@ import (
 	"nize/store"
 )
 
-// Bounds of an answer.
+// Limits of a response.
 const (
 	maxAnswer = 8 << 20 // bytes of text
-	maxBinary = 4 << 20 // bytes that become base64
-	maxSaid   = 8 << 10 // bytes of a refusal
-	maxNested = 60      // values of JSON; the pool takes 64 of a result
+	maxBinary = 4 << 20 // bytes that are encoded as base64
+	maxSaid   = 8 << 10 // bytes of an error response
+	maxNested = 60      // nesting of JSON; the pool accepts 64 in a result
 )
 
 // content is one item of a result.
@@ -49,11 +49,11 @@ type result struct {
 
 func textItem(s string) content { return content{Type: "text", Text: &s} }
 
-// told are headers of an answer that say how to go on.
+// told lists response headers that tell a caller how to continue.
 var told = []string{"Location", "Link", "Retry-After", "Content-Range"}
 
-// read makes a result of an answer. A status from 400 on is an error of the tool, with
-// what the service said.
+// read converts a response to a result. A status from 400 on is a tool error with the
+// service's text.
 func read(route Route, resp *http.Response) (json.RawMessage, error) {
 	failed := resp.StatusCode >= 400
 	max := maxAnswer
@@ -144,8 +144,8 @@ func mediaText(media string) string {
 	return store.Clip(media, 60)
 }
 
-// structured is a body as structured content, which is an object: a list becomes its
-// "items", and what is neither is nil.
+// structured returns a body as structured content, which must be an object: a list becomes
+// its "items". It returns nil for other bodies.
 func structured(body []byte) json.RawMessage {
 	body = bytes.TrimSpace(body)
 	if !json.Valid(body) || !utf8.Valid(body) || !nested(body) {
@@ -160,7 +160,7 @@ func structured(body []byte) json.RawMessage {
 	return nil
 }
 
-// nested says whether JSON keeps to maxNested.
+// nested reports whether the nesting of JSON is within maxNested.
 func nested(raw []byte) bool {
 	depth, inText := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -181,12 +181,12 @@ func nested(raw []byte) bool {
 	return true
 }
 
-// isText says whether a media type is that of a text.
+// isText reports whether a media type is textual.
 func isText(media string) bool {
 	return kindOf(media) == "text" || kindOf(media) == "form" || media == "image/svg+xml" || media == "application/problem+xml" || media == "application/xhtml+xml"
 }
 
-// toUTF8 reads a text; of other charsets than UTF-8 Latin-1 is known.
+// toUTF8 decodes a text; besides UTF-8 it supports Latin-1.
 func toUTF8(body []byte, charset string) string {
 	switch strings.ToLower(charset) {
 	case "iso-8859-1", "latin1", "us-ascii", "windows-1252":
@@ -201,7 +201,7 @@ func toUTF8(body []byte, charset string) string {
 	return strings.ToValidUTF8(string(body), "\uFFFD")
 }
 
-// RetryAfter is how long an answer asks to wait; 0 is not said.
+// RetryAfter returns how long a response asks to wait, or 0 if it doesn't.
 func RetryAfter(resp *http.Response, now time.Time) time.Duration {
 	said := strings.TrimSpace(resp.Header.Get("Retry-After"))
 	if n, err := strconv.ParseInt(said, 10, 32); err == nil && n > 0 {

@@ -11,8 +11,8 @@ import (
 	"nize/store"
 )
 
-// Bounds of the schema of one tool. They stand below those of the schema gate, so that
-// what is too large becomes an open object here and is not refused there.
+// Limits of the schema of one tool. They are below those of the schema gate, so that parts
+// which are too large become open objects here instead of being refused there.
 const (
 	maxInline      = 14   // nested schemas
 	maxNodes       = 1400 // objects and arrays
@@ -23,22 +23,22 @@ const (
 	maxAlternative = 100
 )
 
-// definition is a schema that is referred to, rebuilt.
+// definition is a rebuilt schema that is the target of references.
 type definition struct {
 	json json.RawMessage
-	stub json.RawMessage // stands for it where there is no room
-	refs []string        // what it refers to: pointers, in order
+	stub json.RawMessage // replaces it if it doesn't fit
+	refs []string        // targets of its references: pointers, in order
 }
 
-// part is a schema being rebuilt: what it refers to.
+// part is a schema being rebuilt, with the targets of its references.
 type part struct {
 	r     *reader
-	depth int // nested schemas that are left
+	depth int // remaining nesting
 	refs  []string
-	err   error // the first reference that can't be followed
+	err   error // the first reference that can't be resolved
 }
 
-// keywords says what kind of value each keyword that is kept has.
+// keywords maps each supported keyword to the kind of its value.
 var keywords = map[string]byte{
 	"not": 's', "if": 's', "then": 's', "else": 's', "additionalProperties": 's', "propertyNames": 's', "contains": 's', "items": 's',
 	"allOf": 'l', "anyOf": 'l', "oneOf": 'l', "prefixItems": 'l',
@@ -50,11 +50,11 @@ var keywords = map[string]byte{
 	"uniqueItems": 'b', "const": 'v', "default": 'v', "enum": 'e', "required": 'r', "type": 'y',
 }
 
-// types are the words of "type".
+// types lists the valid values of "type".
 var types = map[string]bool{"null": true, "boolean": true, "object": true, "array": true, "number": true, "string": true, "integer": true}
 
-// rebuild writes a schema anew from what is known of it. References become those of
-// "$defs" and are noted.
+// rebuild builds a new schema from the known parts of a schema. References are changed to
+// "$defs" and recorded.
 func (p *part) rebuild(raw json.RawMessage) json.RawMessage {
 	switch string(bytes.TrimSpace(raw)) {
 	case "true", "null", "":
@@ -81,7 +81,7 @@ func (p *part) rebuild(raw json.RawMessage) json.RawMessage {
 		}
 		p.refs = append(p.refs, ref)
 		out["$ref"] = quote("#/$defs/" + p.r.nameOf(ref))
-		if p.r.old { // what stands beside a reference counts since 3.1
+		if p.r.old { // keywords beside a reference count since 3.1
 			if d := o.text("description"); d != "" {
 				out["description"] = quote(store.Clip(d, maxProse))
 			}
@@ -89,7 +89,7 @@ func (p *part) rebuild(raw json.RawMessage) json.RawMessage {
 		}
 	}
 	hidden := p.properties(o, out)
-	for _, key := range slices.Sorted(maps.Keys(o)) { // in one order: what there is room for must not change from one reading to the next
+	for _, key := range slices.Sorted(maps.Keys(o)) { // in a fixed order, so that each reading keeps the same parts
 		if kind, ok := keywords[key]; ok && key != "properties" {
 			p.keyword(out, key, kind, o[key])
 		}
@@ -102,8 +102,7 @@ func (p *part) rebuild(raw json.RawMessage) json.RawMessage {
 	return encode(out)
 }
 
-// properties rebuilds the properties but those that only answers have, whose names it
-// returns.
+// properties rebuilds the properties except the read-only ones, whose names it returns.
 func (p *part) properties(o object, out map[string]json.RawMessage) (hidden map[string]bool) {
 	all := o.object("properties")
 	if all == nil {
@@ -139,7 +138,7 @@ func (p *part) required(o object, out map[string]json.RawMessage, hidden map[str
 	}
 }
 
-// keyword keeps one keyword if its value has the type that it must have.
+// keyword keeps one keyword if its value has the required type.
 func (p *part) keyword(out map[string]json.RawMessage, key string, kind byte, value json.RawMessage) {
 	switch kind {
 	case 's':
@@ -158,7 +157,7 @@ func (p *part) keyword(out map[string]json.RawMessage, key string, kind byte, va
 		for _, e := range list {
 			if len(kept) == maxAlternative {
 				if key != "allOf" {
-					return // the rest would be refused
+					return // the gate would refuse others
 				}
 				break
 			}
@@ -211,7 +210,7 @@ func (p *part) keyword(out map[string]json.RawMessage, key string, kind byte, va
 	}
 }
 
-// types keeps the known words of "type". A file is its content.
+// types keeps the valid values of "type". A file is represented by its content.
 func (p *part) types(out map[string]json.RawMessage, value json.RawMessage) {
 	var one string
 	var list []string
@@ -239,7 +238,7 @@ func (p *part) types(out map[string]json.RawMessage, value json.RawMessage) {
 	}
 }
 
-// bounds turns "exclusiveMinimum: true" into the number that it means.
+// bounds converts "exclusiveMinimum: true" to the equivalent number.
 func (p *part) bounds(o object, out map[string]json.RawMessage) {
 	for exclusive, inclusive := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
 		if on, said := o.flag(exclusive); said {
@@ -252,7 +251,7 @@ func (p *part) bounds(o object, out map[string]json.RawMessage) {
 	}
 }
 
-// nullable lets a schema of 3.0 be null, too.
+// nullable makes a schema of 3.0 also accept null.
 func nullable(out map[string]json.RawMessage) json.RawMessage {
 	var one string
 	if json.Unmarshal(out["type"], &one) != nil || one == "" {
@@ -279,7 +278,7 @@ func nullable(out map[string]json.RawMessage) json.RawMessage {
 	return encode(out)
 }
 
-// stubOf is what is said of a schema for which there is no room.
+// stubOf returns the replacement of a schema that doesn't fit.
 func stubOf(o object) json.RawMessage {
 	p := part{}
 	out := map[string]json.RawMessage{}
@@ -297,7 +296,7 @@ func stubOf(o object) json.RawMessage {
 	return encode(out)
 }
 
-// nameOf names the definition of a reference.
+// nameOf returns the definition name of a reference.
 func (r *reader) nameOf(ref string) string {
 	if name, ok := r.names[ref]; ok {
 		return name
@@ -314,7 +313,7 @@ func (r *reader) nameOf(ref string) string {
 	return name
 }
 
-// define rebuilds what a reference leads to, once.
+// define rebuilds the target of a reference, once.
 func (r *reader) define(ref string) (*definition, error) {
 	if d, ok := r.defs[ref]; ok {
 		return d, nil
@@ -332,8 +331,8 @@ func (r *reader) define(ref string) (*definition, error) {
 	return d, nil
 }
 
-// complete adds to a schema what its references lead to, as long as there is room; what
-// there is no room for becomes an open schema.
+// complete adds the targets of a schema's references while they fit; the others become open
+// schemas.
 func (r *reader) complete(root map[string]json.RawMessage, refs []string, room int) (json.RawMessage, error) {
 	defs := map[string]json.RawMessage{}
 	used := encode(root)
@@ -369,7 +368,7 @@ func (r *reader) complete(root map[string]json.RawMessage, refs []string, room i
 	return encode(root), nil
 }
 
-// nodesIn counts objects and arrays, and brackets in texts.
+// nodesIn counts objects and arrays, including brackets in strings.
 func nodesIn(raw []byte) int {
 	return bytes.Count(raw, []byte("{")) + bytes.Count(raw, []byte("["))
 }
@@ -382,8 +381,8 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// encode writes an object. Its values are JSON, which is not looked at again: schemas are
-// written level by level.
+// encode encodes an object. Its values are JSON and not validated again, because schemas
+// are encoded level by level.
 func encode(m map[string]json.RawMessage) json.RawMessage {
 	size := 2
 	for key, value := range m {
@@ -399,7 +398,7 @@ func encode(m map[string]json.RawMessage) json.RawMessage {
 	return append(b, '}')
 }
 
-// marshal writes what always has a form in JSON, with <, > and & as they are.
+// marshal encodes a value that can always be encoded, without escaping <, > and &.
 func marshal(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -410,7 +409,7 @@ func marshal(v any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// cleanName keeps the characters of names that every model's provider takes.
+// cleanName keeps the characters that all model providers accept in names.
 func cleanName(s string, max int) string {
 	var b strings.Builder
 	gap := false

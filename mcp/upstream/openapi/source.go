@@ -14,37 +14,37 @@ import (
 	"nize/store"
 )
 
-// Source keeps the document of one server as it was read last, so that its sessions need
-// not each fetch and read what did not change.
+// Source caches the last document of one server, so that its sessions need not each fetch
+// and read an unchanged document.
 type Source struct {
-	busy chan struct{} // 1: held while reading
+	busy chan struct{} // capacity 1: held while reading
 
-	key            string // what the document was read for
+	key            string // identifies the options with which the document was read
 	etag, modified string
 	sum            [sha256.Size]byte
 	document       *Document
 }
 
-// NewSource returns a source that has read nothing.
+// NewSource returns an empty source.
 func NewSource() *Source { return &Source{busy: make(chan struct{}, 1)} }
 
-// Spec says which document a source reads, and for what.
+// Spec describes the document that a source reads, and the options.
 type Spec struct {
 	Document string // a URL or an absolute path
 	Base     *url.URL
-	Allowed  []string // the patterns that Allow stands for
+	Allowed  []string // the patterns that Allow implements
 	Allow    func(name, method, path string) bool
-	// Client fetches the document, and Header has the credentials that go to its host.
+	// Client fetches the document, and Header has the credentials for its host.
 	Client *http.Client
 	Header http.Header
 }
 
-// IsURL says whether a document is at a URL.
+// IsURL reports whether a document is at a URL.
 func IsURL(document string) bool {
 	return strings.HasPrefix(document, "http://") || strings.HasPrefix(document, "https://")
 }
 
-// Load reads the document, if it is another than the last time.
+// Load returns the document, and reads it only if it has changed.
 func (s *Source) Load(ctx context.Context, spec Spec) (*Document, error) {
 	select {
 	case s.busy <- struct{}{}:
@@ -77,7 +77,8 @@ func (s *Source) Load(ctx context.Context, spec Spec) (*Document, error) {
 	return doc, nil
 }
 
-// fetch returns the bytes of the document; same says that it is the last one.
+// fetch returns the bytes of the document. It returns same true if the document is
+// unchanged.
 func (s *Source) fetch(ctx context.Context, spec Spec, opt *Options) (data []byte, same bool, err error) {
 	if !IsURL(spec.Document) {
 		data, err := readFile(spec.Document)
@@ -133,8 +134,8 @@ func (s *Source) fetch(ctx context.Context, spec Spec, opt *Options) (data []byt
 	return data, false, nil
 }
 
-// readFile reads a document from a file. What is no regular file, such as a device, is
-// not opened.
+// readFile reads a document from a file. It doesn't open anything but regular files, such
+// as devices.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {

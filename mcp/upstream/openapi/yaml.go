@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// toJSON returns a document as JSON, whichever of the two it is written in.
+// toJSON returns a JSON or YAML document as JSON.
 func toJSON(data []byte) (json.RawMessage, error) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	if !utf8.Valid(data) {
@@ -50,14 +50,13 @@ func toJSON(data []byte) (json.RawMessage, error) {
 	return w.out.Bytes(), nil
 }
 
-// yamlWriter writes nodes of YAML as JSON. Aliases are written out, so what they come to
-// is bounded.
+// yamlWriter writes YAML nodes as JSON. It expands aliases, so the expansion is limited.
 type yamlWriter struct {
 	out   bytes.Buffer
-	count int // of values, aliases written out
+	count int // number of values, with expanded aliases
 }
 
-// maxValues is how many values the nodes of a YAML document may come to.
+// maxValues is the maximum number of values in a YAML document with expanded aliases.
 const maxValues = 4_000_000
 
 func (w *yamlWriter) value(n *yaml.Node, depth int) error {
@@ -97,8 +96,8 @@ func (w *yamlWriter) value(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// members writes the members of a mapping that were not written yet; those that "<<"
-// merges come last, since a mapping's own ones win.
+// members writes the members of a mapping that were not written yet. Members merged by "<<"
+// come last, because the mapping's own ones take precedence.
 func (w *yamlWriter) members(n *yaml.Node, depth int, written map[string]bool, first *bool) error {
 	if depth > maxDepth {
 		return invalid("it is nested deeper than %d", maxDepth)
@@ -152,7 +151,7 @@ func (w *yamlWriter) members(n *yaml.Node, depth int, written map[string]bool, f
 	return nil
 }
 
-// scalar writes a scalar as JSON; what JSON has no form for is a text.
+// scalar writes a scalar as JSON, or as a string if JSON can't represent it.
 func scalar(n *yaml.Node) []byte {
 	switch n.Tag {
 	case "!!null":
