@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// identifier is an issuer or a resource in the form in which two of them are
-// compared. The URL standard calls the same what differs in the case of scheme and
-// host, in a default port, and in an empty path or "/". The last slash of a path
-// counts for nothing, either: the well-known address of both is one. Everything else
-// is compared byte for byte.
+// identifier is an issuer or a resource in a form that can be compared. Under the URL
+// standard, addresses are equal if they differ only in the case of scheme and host, in a
+// default port, or in an empty path versus "/". A trailing slash of the path is also
+// ignored, because both have the same well-known URL. Everything else is compared byte for
+// byte.
 type identifier struct {
 	origin string // scheme, host and port
-	path   string // escaped, without its last slash
+	path   string // escaped, without a trailing slash
 	query  string
 }
 
-// parseIdentifier returns false for what can't be compared safely: paths with dot
-// segments, which some programs resolve and others don't, and addresses with a name,
-// a password or a fragment.
+// parseIdentifier returns false for URLs that can't be compared safely: those with dot
+// segments in the path, which some programs resolve and others don't, and those with a user
+// name, a password or a fragment.
 func parseIdentifier(address string) (id identifier, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" || u.Host == "" || u.User != nil || strings.Contains(address, "#") || strings.ContainsAny(address, "\\ \t\r\n") {
@@ -43,7 +43,7 @@ func parseIdentifier(address string) (id identifier, ok bool) {
 	return id, scheme != ""
 }
 
-// SameIdentifier reports whether two issuers, or two resources, are one.
+// SameIdentifier reports whether two issuers, or two resources, are the same.
 func SameIdentifier(a, b string) bool {
 	if a == b {
 		return a != ""
@@ -53,15 +53,14 @@ func SameIdentifier(a, b string) bool {
 	return okX && okY && x == y
 }
 
-// covered is [covers], however wide.
+// covered reports whether the resource covers the server, exactly or as a wider one.
 func covered(resource, server string) bool {
 	_, ok := covers(resource, server)
 	return ok
 }
 
-// covers reports whether a resource is the server at that address, or wider: its
-// origin, or a path above it. Whole segments count, so that /mcp does not cover
-// /mcp-other.
+// covers reports whether a resource is the server at that URL, or a wider one: its origin,
+// or a path above it. Whole segments are compared, so that /mcp does not cover /mcp-other.
 func covers(resource, server string) (exact, ok bool) {
 	if SameIdentifier(resource, server) {
 		return true, true
@@ -71,7 +70,7 @@ func covers(resource, server string) (exact, ok bool) {
 	if !okR || !okS || r.origin != s.origin || r.query != "" {
 		return false, false
 	}
-	if r.path == s.path { // the server's address has a query of its own
+	if r.path == s.path { // the server's URL has its own query
 		return true, true
 	}
 	return false, strings.HasPrefix(s.path, r.path+"/")

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// Answers of token endpoints are read whatever form they come in: JSON with fields
-// left out or of another type, or a form as GitHub sends it. What they say is not
-// made more than it is: a token of another type than Bearer, and one that no header
-// can carry, are refused by who asked.
+// Responses of token endpoints are read leniently: as JSON with missing fields or fields of
+// another type, or as a form, as GitHub sends it. The caller refuses a token of another
+// type than Bearer, and one that can't be sent in a header.
 
-// number is a number, or its text; anything else is 0.
+// number is a number or a string that contains one; any other value is 0.
 type number float64
 
 func (n *number) UnmarshalJSON(b []byte) error {
@@ -24,8 +23,8 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// words is the scope of an answer: words, a list of them, or nothing. It is nil if
-// the answer does not say.
+// words is the scope of a response: a string of words, or a list of strings. It is nil if
+// the response doesn't include it.
 type words []string
 
 func (w *words) UnmarshalJSON(b []byte) error {
@@ -34,21 +33,21 @@ func (w *words) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	text := strings.Join(t, " ")
-	if len(t) == 1 { // GitHub and Slack separate them by commas
+	if len(t) == 1 { // GitHub and Slack separate them with commas
 		text = strings.ReplaceAll(text, ",", " ")
 	}
 	*w = splitScopes(text)
 	return nil
 }
 
-// tokens is what an answer of a token endpoint says.
+// tokens is the content of a token endpoint's response.
 type tokens struct {
 	access, refresh, kind string
-	scopes                []string // nil if it does not say
-	seconds               float64  // until access ends; 0 if it does not say
+	scopes                []string // nil if not included
+	seconds               float64  // lifetime of access; 0 if not included
 }
 
-// tokenAnswer are the fields of an answer of a token endpoint.
+// tokenAnswer holds the fields of a token endpoint's response.
 type tokenAnswer struct {
 	Access  text            `json:"access_token"`
 	Type    json.RawMessage `json:"token_type"`
@@ -57,7 +56,7 @@ type tokenAnswer struct {
 	Expires number          `json:"expires_in"`
 }
 
-// innerAnswer is a tokenAnswer, or anything else, which has no fields.
+// innerAnswer is a tokenAnswer, or any other value, which has no fields.
 type innerAnswer tokenAnswer
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -69,8 +68,8 @@ func (a *innerAnswer) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readTokens reads the answer of a token endpoint. Its error is that of the answer,
-// which some services send with the status of a success.
+// readTokens reads the response of a token endpoint. It returns the error that the response
+// contains, which some services send with a success status.
 func readTokens(status int, body []byte) (t tokens, err error) {
 	if e := errorIn(body); e != nil {
 		return t, e
@@ -80,8 +79,8 @@ func readTokens(status int, body []byte) (t tokens, err error) {
 	}
 	var doc struct {
 		tokenAnswer
-		Data innerAnswer `json:"data"`        // of TikTok, Lark and others
-		User innerAnswer `json:"authed_user"` // of Slack, whose own token is the bot's
+		Data innerAnswer `json:"data"`        // used by TikTok, Lark and others
+		User innerAnswer `json:"authed_user"` // used by Slack, whose top-level token is the bot's
 	}
 	if json.Unmarshal(plainJSON(body), &doc) == nil {
 		got := doc.tokenAnswer
@@ -111,7 +110,7 @@ func readTokens(status int, body []byte) (t tokens, err error) {
 	return t, nil
 }
 
-// formIn is a body that is a form, such as a=b&c=d.
+// formIn parses a body that is a form, such as a=b&c=d.
 func formIn(body []byte) (url.Values, bool) {
 	text := strings.TrimSpace(string(body))
 	if text == "" || strings.ContainsAny(text, "<{[\"\r\n \t") || !strings.Contains(text, "=") {
@@ -121,7 +120,7 @@ func formIn(body []byte) (url.Values, bool) {
 	return form, err == nil
 }
 
-// errorIn is the error that an answer holds; nil if it holds none.
+// errorIn returns the error that a response contains, or nil.
 func errorIn(body []byte) error {
 	var e struct {
 		Error       json.RawMessage `json:"error"`
@@ -140,7 +139,7 @@ func errorIn(body []byte) error {
 	if empty := string(e.Error); empty == "" || empty == "null" || empty == `""` {
 		var list []json.RawMessage
 		if json.Unmarshal(e.Errors, &list) == nil && len(list) > 0 {
-			e.Error = list[0] // its other errors are of the same request
+			e.Error = list[0] // the other errors are about the same request
 		}
 	}
 	var code string
@@ -171,7 +170,7 @@ func errorIn(body []byte) error {
 	return &Error{code, string(cmp.Or(e.Description, e.Message, e.Detail))}
 }
 
-// refusal reads the error of an answer that is no success.
+// refusal returns the error of a response with an error status.
 func refusal(status int, body []byte) error {
 	if e := errorIn(body); e != nil {
 		return e

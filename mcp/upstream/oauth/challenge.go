@@ -2,18 +2,18 @@ package oauth
 
 import "strings"
 
-// Challenge is what a server says of signing in with a 401 or 403.
+// Challenge is the information about signing in from a server's 401 or 403 response.
 type Challenge struct {
-	Bearer   bool   // it wants a bearer token
-	Metadata string // where its own document is, as it was written; "" if the server does not say
+	Bearer   bool   // the server requires a bearer token
+	Metadata string // URL of the server's own document, verbatim; "" if not included
 	Scopes   []string
 	Error    string // insufficient_scope, invalid_token …
 }
 
-// ParseChallenge reads WWW-Authenticate. Servers get it wrong in every way: values
-// without quotes or with the wrong ones, quotes that are not closed, no commas, no
-// scheme. What can be read is read. Nothing is trusted because it stands here:
-// the address of the document is one place among others to look at.
+// ParseChallenge reads WWW-Authenticate headers. Servers write them incorrectly in many
+// ways: values without quotes or with wrong ones, unclosed quotes, no commas, no scheme. It
+// reads as much as possible. The content is not trusted: the document's URL is only one of
+// several that are tried.
 func ParseChallenge(headers []string) (c Challenge) {
 	for _, h := range headers {
 		if len(h) > 8<<10 {
@@ -27,7 +27,7 @@ func ParseChallenge(headers []string) (c Challenge) {
 	return c
 }
 
-// parseChallenge reads one header, which may hold several challenges.
+// parseChallenge reads one header, which may contain several challenges.
 func parseChallenge(h string) (c Challenge) {
 	const gap, ends = " \t,;", " \t,;=\"'"
 	scheme := ""
@@ -42,7 +42,7 @@ func parseChallenge(h string) (c Challenge) {
 		}
 		word := h[:n]
 		value, ok := strings.CutPrefix(strings.TrimLeft(h[n:], " \t"), "=")
-		if !ok { // a scheme, or something that says nothing
+		if !ok { // a scheme, or text without meaning
 			if word != "" {
 				scheme = strings.ToLower(strings.TrimSuffix(word, ":"))
 				c.Bearer = c.Bearer || scheme == "bearer"
@@ -60,7 +60,7 @@ func parseChallenge(h string) (c Challenge) {
 		switch {
 		case key == "resource_metadata" && c.Metadata == "":
 			c.Bearer = true
-			if n := strings.IndexAny(value, " \t,;\""); n >= 0 { // of a quote that was not closed
+			if n := strings.IndexAny(value, " \t,;\""); n >= 0 { // from an unclosed quote
 				value = value[:n]
 			}
 			c.Metadata = strings.Trim(value, "<>")
@@ -75,7 +75,7 @@ func parseChallenge(h string) (c Challenge) {
 	}
 }
 
-// challengeValue is what stands after a "=", and the rest of the header.
+// challengeValue returns the value after a "=", and the rest of the header.
 func challengeValue(s string) (value, rest string) {
 	if s == "" {
 		return "", ""

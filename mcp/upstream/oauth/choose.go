@@ -8,19 +8,19 @@ import (
 	"nize/store"
 )
 
-// Choice is what nize can be for an authorization server.
+// Choice holds the client identities that nize can use at an authorization server.
 type Choice struct {
-	ID       string // given by an admin; "" for none
+	ID       string // entered by an admin; "" if none
 	Secret   store.Secret
-	Document string // where nize's own document is; "" where nobody can read one
+	Document string // URL of nize's own document; "" if it is not reachable from outside
 	Kept     []Registration
 	Redirect string
 	Now      time.Time
 }
 
-// Choose says as whom nize signs in: as the client that an admin gave, now or
-// before, else by its document where that is taken, else as it is registered, or
-// is being registered. ErrUnregistered where none of it can be had.
+// Choose returns the client with which nize signs in: the client that an admin entered, now
+// or earlier; otherwise its document, if the service accepts one; otherwise its existing
+// registration, or a new one. It returns ErrUnregistered if none is possible.
 func (c *Client) Choose(ctx context.Context, s Service, o Choice) (Registration, error) {
 	if o.ID != "" {
 		return GivenClient(s, o.Redirect, o.ID, o.Secret), nil
@@ -43,16 +43,16 @@ func (c *Client) Choose(ctx context.Context, s Service, o Choice) (Registration,
 	return c.Register(ctx, s, o.Redirect)
 }
 
-// Denial is an answer 401 or 403 to a request of ours.
+// Denial is a 401 or 403 response to one of our requests.
 type Denial struct {
 	Status    int
 	Challenge Challenge
-	Token     store.Secret // that was sent; zero for none
-	Again     bool         // it is the answer to the same request with a fresh token
+	Token     store.Secret // the token sent; zero if none
+	Again     bool         // the request was already repeated with a fresh token
 }
 
-// LoginError says that a server can't be called until somebody logs in. Its text
-// is for the person whose call it was.
+// LoginError means that a server can't be called until a user logs in. Its text is for the
+// requester of the call.
 type LoginError struct{ Call *store.CallError }
 
 func (e *LoginError) Error() string { return e.Call.Error() }

@@ -14,28 +14,27 @@ import (
 	"nize/store"
 )
 
-// A document is looked for in several places, in the order of the standards.
-// Nothing that one place answers is final: a page, an error, a redirect, a document
-// of something else all mean that the next place is asked. They are final together:
-// if no place has the right document, the first thing that was wrong is the error.
+// A document is searched at several URLs, in the order of the standards. If a URL returns
+// no usable document (a web page, an error, a redirect, another document), the next one is
+// tried. If none has the right document, the first problem found is the error.
 //
-// What the right document is does not depend on the place: it is about this server,
-// or of this issuer, by its own words. A document of another issuer is not used. If
-// there is no right one, the issuer that it names is asked itself, once, and counts
-// only if its own document is right: whoever may name the first issuer may name the
-// second one just as well, and no address is taken from the document in between.
+// The right document is recognized by its content, not by its URL: it must be about this
+// server, or from this issuer. A document of another issuer is not used. If there is no
+// right one, the issuer named in it is queried once, and used only if its own document is
+// right: a server that may choose the first issuer may just as well choose the second, and
+// no address is taken from the first document.
 
-// Where documents are, below an origin.
+// Paths of documents, below an origin.
 const (
 	knownResource = "/.well-known/oauth-protected-resource"
 	knownServer   = "/.well-known/oauth-authorization-server"
 	knownOpenID   = "/.well-known/openid-configuration"
 )
 
-// maxIssuers bounds how many services are asked that one document names.
+// maxIssuers is how many of the services that one document names are queried.
 const maxIssuers = 5
 
-// text is a string that may be missing, null or of another type, and then is empty.
+// text is a string; it is empty if the value is missing, null or of another type.
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {
@@ -65,7 +64,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// flag is a boolean, or its text.
+// flag is a boolean, or a string that contains one.
 type flag bool
 
 func (f *flag) UnmarshalJSON(b []byte) error {
@@ -73,14 +72,14 @@ func (f *flag) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// resourceMetadata is what is read of a protected resource's document.
+// resourceMetadata holds the fields that are read from a protected resource's document.
 type resourceMetadata struct {
 	Resource text  `json:"resource"`
 	Servers  texts `json:"authorization_servers"`
 	Scopes   texts `json:"scopes_supported"`
 }
 
-// serverMetadata is what is read of an authorization server's document.
+// serverMetadata holds the fields that are read from an authorization server's document.
 type serverMetadata struct {
 	Issuer        text  `json:"issuer"`
 	Authorization text  `json:"authorization_endpoint"`
@@ -103,11 +102,11 @@ func (m *serverMetadata) listsPKCE() bool {
 	return slices.ContainsFunc(m.Methods, func(method string) bool { return strings.EqualFold(method, "S256") })
 }
 
-// Discover finds who signs people in for a server: by the document that its
-// challenge names, else by the well-known ones of its host; and if it has none, as
-// the protocol of 2025-03-26 had it: its own host, by metadata or by the paths of
-// that time. unlisted, unless nil, returns whether an issuer may be used that does
-// not list PKCE with S256.
+// Discover finds the authorization server of a server: with the document that its challenge
+// names, or else with the well-known ones of its host. If it has none, Discover follows the
+// protocol of 2025-03-26: the server's own host, with metadata or the default paths of that
+// version. unlisted, if not nil, reports whether an issuer may be used that doesn't list
+// PKCE with S256.
 func (c *Client) Discover(ctx context.Context, server string, ch Challenge, unlisted func(issuer string) bool) (s Service, err error) {
 	at, err := url.Parse(server)
 	if err != nil || at.Host == "" {
@@ -122,7 +121,7 @@ func (c *Client) Discover(ctx context.Context, server string, ch Challenge, unli
 	if res == nil {
 		return d.withoutResource(ctx, ch)
 	}
-	if len(res.Servers) == 0 { // then its own host may, if a document there says so
+	if len(res.Servers) == 0 { // its own host is used if a document there says so
 		if s, err = d.withoutResource(ctx, ch); err != nil || s.Guessed {
 			return Service{}, errors.Join(errors.New("the server's document names nobody who signs people in (authorization_servers)"), err)
 		}
@@ -153,11 +152,11 @@ type discovery struct {
 	server   *url.URL
 	origin   string
 	unlisted func(issuer string) bool
-	trouble  error // of a place that answered with something else than "not here"
+	trouble  error // from a URL whose response was not a plain "not found"
 }
 
-// try fetches a document and reports whether there is one. What else a place
-// answered is in trouble, unless it is a plain "not here".
+// try fetches a document and reports whether there is one. It stores any other problem in
+// trouble, unless it is a plain "not found".
 func (d *discovery) try(ctx context.Context, address string, into any) (found, unreachable bool) {
 	err := d.getJSON(ctx, address, into)
 	if err == nil {
@@ -176,15 +175,15 @@ func (d *discovery) note(err error) {
 	}
 }
 
-// place is where a server's document may be. Documents below the well-known paths of
-// a host's root are its owner's; others may be of somebody who has one path of a
-// host that many share.
+// place is a URL where a server's document may be. Documents below the well-known paths of
+// a host's root belong to the host's owner; others may belong to a user who controls only
+// one path of a shared host.
 type place struct {
 	address string
 	owners  bool
 }
 
-// resourcePlaces are the places of the server's own document.
+// resourcePlaces returns the possible URLs of the server's own document.
 func (d *discovery) resourcePlaces(named string) (list []place) {
 	add := func(address string) {
 		owners := address == d.origin+knownResource || strings.HasPrefix(address, d.origin+knownResource+"/")
@@ -210,17 +209,17 @@ func (d *discovery) resourcePlaces(named string) (list []place) {
 	return list
 }
 
-// resource finds the server's own document; nil if it has none. A document about
-// another server is an error unless there is one about this one: a token for
-// another must not be sent here. A wider resource than the server itself counts
-// only from the host's owner: otherwise one path of a shared host could ask for
-// tokens that are good at all others.
+// resource returns the server's own document, or nil if it has none. If there is only a
+// document about another server, it returns an error, because a token for another server
+// must not be sent here. A document about a wider resource than the server counts only if
+// it belongs to the host's owner: otherwise one path of a shared host could request tokens
+// that are valid for all others.
 func (d *discovery) resource(ctx context.Context, named string) (*resourceMetadata, error) {
 	var other error
 	self := d.server.String()
 	for _, p := range d.resourcePlaces(named) {
 		if _, err := checkAddress("address of the server's document", p.address); err != nil {
-			if d.server.Scheme != "http" || !strings.HasPrefix(p.address, d.origin+"/") { // the server is reached so, too
+			if d.server.Scheme != "http" || !strings.HasPrefix(p.address, d.origin+"/") { // the server itself is reached over http, too
 				d.note(err)
 			}
 			continue
@@ -251,7 +250,7 @@ func (d *discovery) resource(ctx context.Context, named string) (*resourceMetada
 	return nil, other
 }
 
-// servicePlaces are the places of an issuer's document: those of RFC 8414 and of
+// servicePlaces returns the possible URLs of an issuer's document: those of RFC 8414 and of
 // OpenID with the issuer's path inserted, then both with it appended.
 func servicePlaces(origin, path string) []string {
 	list := []string{origin + knownServer + path, origin + knownOpenID + path}
@@ -261,8 +260,8 @@ func servicePlaces(origin, path string) []string {
 	return list
 }
 
-// issuerOf returns the issuer of a document's address, which some servers name in
-// place of the issuer. Any other address stays as it is.
+// issuerOf returns the issuer of a document's URL, which some servers name instead of the
+// issuer. It returns any other URL unchanged.
 func issuerOf(address string) string {
 	for _, known := range []string{knownServer, knownOpenID} {
 		if before, after, found := strings.Cut(address, known); found && (after == "" || after[0] == '/') {
@@ -272,8 +271,8 @@ func issuerOf(address string) string {
 	return address
 }
 
-// service finds the document of an issuer, or of the one to which that one's document
-// leads; nil if it has none at all.
+// service returns the document of an issuer, or of the issuer to which that document leads,
+// or nil if there is none.
 func (d *discovery) service(ctx context.Context, issuer string) (*serverMetadata, error) {
 	meta, other, err := d.ownDocument(ctx, issuerOf(issuer))
 	if meta == nil && other != "" {
@@ -284,8 +283,8 @@ func (d *discovery) service(ctx context.Context, issuer string) (*serverMetadata
 	return meta, err
 }
 
-// ownDocument finds the document of an issuer. If it has only that of another one,
-// other is what that says it is.
+// ownDocument returns the document of an issuer. If it only finds another issuer's
+// document, it returns that issuer as other.
 func (d *discovery) ownDocument(ctx context.Context, issuer string) (meta *serverMetadata, other string, err error) {
 	u, err := checkAddress("issuer", issuer)
 	if err != nil {
@@ -300,7 +299,7 @@ func (d *discovery) ownDocument(ctx context.Context, issuer string) (meta *serve
 		var doc serverMetadata
 		found, unreachable := d.try(ctx, address, &doc)
 		if unreachable {
-			break // its other places are on the same host
+			break // the other URLs are on the same host
 		}
 		if !found {
 			continue
@@ -322,8 +321,8 @@ func (d *discovery) ownDocument(ctx context.Context, issuer string) (meta *serve
 	return nil, other, wrong
 }
 
-// check refuses the document of an authorization server that is not the one that
-// was asked for, or with which signing in would not be safe.
+// check returns an error if the document is not that of the given issuer, or if signing in
+// with it would not be safe.
 func (d *discovery) check(m *serverMetadata, issuer string) error {
 	if !SameIdentifier(string(m.Issuer), issuer) {
 		return fmt.Errorf("the document of %s is that of another issuer, %q: nothing of it is used", store.Clip(issuer, 200), store.Clip(string(m.Issuer), 200))
@@ -345,10 +344,10 @@ func (d *discovery) check(m *serverMetadata, issuer string) error {
 	return nil
 }
 
-// withoutResource is discovery as 2025-03-26 had it, for a server without a document
-// of its own: it signs people in itself, for its whole host or at its own path.
-// Endpoints are guessed only if every place said that it has nothing: behind a page
-// or an error of a moment there may be a document that says otherwise.
+// withoutResource follows the discovery of 2025-03-26 for a server without its own
+// document: the server signs people in itself, for its whole host or at its own path.
+// Endpoints are guessed only if every URL was a plain "not found": a web page or a
+// temporary error may hide a document with other endpoints.
 func (d *discovery) withoutResource(ctx context.Context, ch Challenge) (s Service, err error) {
 	if _, err := checkAddress("URL of the server", d.origin); err != nil {
 		return s, err
@@ -379,7 +378,7 @@ func (d *discovery) withoutResource(ctx context.Context, ch Challenge) (s Servic
 	return Service{Resource: d.server.String(), Issuer: d.origin, Authorization: d.origin + "/authorize", Token: d.origin + "/token", Registration: d.origin + "/register", Scopes: ch.Scopes, Guessed: true}, nil
 }
 
-// looksLikePage reports whether an answer is a web page.
+// looksLikePage reports whether a response is a web page.
 func looksLikePage(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }

@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// Request is one authorization request that is under way.
+// Request is one authorization request in progress.
 type Request struct {
 	Service  Service
 	Client   Registration
@@ -28,23 +28,23 @@ type Request struct {
 	verifier string
 }
 
-// Begin makes a request with a state and a verifier of its own.
+// Begin returns a request with a new state and verifier.
 func Begin(s Service, r Registration, redirect string, scopes []string) *Request {
 	return &Request{Service: s, Client: r, Redirect: redirect, Scopes: scopes, State: RandomText(), verifier: RandomText()}
 }
 
-// RandomText are 32 random bytes as text.
+// RandomText returns 32 random bytes as text.
 func RandomText() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// URL is what the person's browser opens.
+// URL returns the URL that the person's browser opens.
 func (r *Request) URL() string {
 	u, err := url.Parse(r.Service.Authorization)
 	if err != nil {
-		panic(err) // Discover has checked it
+		panic(err) // unreachable: Discover has checked it
 	}
 	sum := sha256.Sum256([]byte(r.verifier))
 	q := u.Query()
@@ -61,18 +61,18 @@ func (r *Request) URL() string {
 		q.Set("scope", strings.Join(r.Scopes, " "))
 	}
 	if slices.Contains(r.Scopes, offline) {
-		q.Set("prompt", "consent") // without it OpenID services leave the scope out
+		q.Set("prompt", "consent") // without it OpenID services omit the scope
 	}
 	u.RawQuery = q.Encode()
 	return u.String()
 }
 
-// ErrIssuer says that an answer is not of the authorization server that was
-// asked. Nothing else of it may be used or shown.
+// ErrIssuer is returned if a response is from another authorization server than the one
+// that was asked. No other part of the response may be used or shown.
 var ErrIssuer = errors.New("the answer is from another sign-in service than the one that was asked; nothing of it was used")
 
-// Finish turns the parameters with which a browser came back into tokens. Who
-// asks has compared the state.
+// Finish exchanges the parameters with which a browser returned for tokens. The caller must
+// have compared the state.
 func (c *Client) Finish(ctx context.Context, r *Request, answer url.Values, now time.Time) (g Grant, err error) {
 	iss, came := answer["iss"]
 	if came && (len(iss) != 1 || iss[0] != r.Service.Issuer) || !came && r.Service.NamesItself {
@@ -92,25 +92,25 @@ func (c *Client) Finish(ctx context.Context, r *Request, answer url.Values, now 
 	return g, err
 }
 
-// Grant is what a login gave: tokens for one resource, of one issuer, to one
-// client. Its tokens can't be printed.
+// Grant is the result of a login: tokens for one resource, from one issuer, for one client.
+// Its tokens can't be printed.
 type Grant struct {
 	Service Service
 	Client  Registration
 	Access  store.Secret
-	Refresh store.Secret // zero where there is none
+	Refresh store.Secret // zero if there is none
 	Scopes  []string
-	Expires time.Time // of Access; zero where that was not said
-	Since   time.Time // of the login
-	// Wanted are scopes that the server asked for since: the next login asks for
-	// them, too.
+	Expires time.Time // expiry of Access; zero if unknown
+	Since   time.Time // time of the login
+	// Wanted lists scopes that the server has required since: the next login requests them,
+	// too.
 	Wanted []string
-	// Lost says why the login is of no more use; "" while it is.
+	// Lost is the reason why the login is no longer usable; "" while it is.
 	Lost string
 }
 
-// sealed is the form in which a grant or a registration is kept, and in no
-// other place: its tokens are plain in it.
+// sealed is the stored form of a grant or a registration. It is not used elsewhere, because
+// its tokens are in clear text.
 type sealed struct {
 	Service Service      `json:"service"`
 	Client  sealedClient `json:"client"`
@@ -144,14 +144,14 @@ func (p sealedClient) open() Registration {
 	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires, p.Unlisted, p.NoResource}
 }
 
-// Seal is the grant as a credential's value.
+// Seal returns the grant as a credential's value.
 func (g Grant) Seal() (store.Secret, error) {
 	b, err := json.Marshal(sealed{g.Service, g.Client.plain(), g.Access.Reveal(), g.Refresh.Reveal(), g.Scopes, g.Expires, g.Since, g.Wanted, g.Lost})
 	return store.NewSecret(string(b)), err
 }
 
-// OpenGrant reads what Seal wrote. ErrNotFound if it is something else: a key
-// that somebody has set under the same name.
+// OpenGrant reads the result of Seal. It returns ErrNotFound for any other value, such as a
+// key that was set under the same name.
 func OpenGrant(s store.Secret) (Grant, error) {
 	var p sealed
 	if json.Unmarshal([]byte(s.Reveal()), &p) != nil || p.Service.Issuer == "" || p.Client.ID == "" {
@@ -160,7 +160,7 @@ func OpenGrant(s store.Secret) (Grant, error) {
 	return Grant{p.Service, p.Client.open(), store.NewSecret(p.Access), store.NewSecret(p.Refresh), p.Scopes, p.Expires, p.Since, p.Wanted, p.Lost}, nil
 }
 
-// SealRegistrations is a list of registrations as a credential's value.
+// SealRegistrations returns a list of registrations as a credential's value.
 func SealRegistrations(list []Registration) (store.Secret, error) {
 	plain := make([]sealedClient, len(list))
 	for i, r := range list {
@@ -170,7 +170,8 @@ func SealRegistrations(list []Registration) (store.Secret, error) {
 	return store.NewSecret(string(b)), err
 }
 
-// OpenRegistrations reads what SealRegistrations wrote, and nothing else.
+// OpenRegistrations reads the result of SealRegistrations. It returns nil for any other
+// value.
 func OpenRegistrations(s store.Secret) (list []Registration) {
 	var plain []sealedClient
 	if json.Unmarshal([]byte(s.Reveal()), &plain) != nil {
@@ -182,31 +183,30 @@ func OpenRegistrations(s store.Secret) (list []Registration) {
 	return list
 }
 
-// early is how long before its end a token is refreshed.
+// early is how long before its expiry a token is refreshed.
 const early = time.Minute
 
-// Due says whether the access token is to be refreshed before it is used.
+// Due reports whether the access token must be refreshed before it is used.
 func (g Grant) Due(now time.Time) bool {
 	return !g.Refresh.IsZero() && !g.Expires.IsZero() && !now.Before(g.Expires.Add(-early))
 }
 
-// Renew returns the grant with fresh tokens. Where the authorization server
-// rotates, the old refresh token is of no more use: keep what is returned
-// before any of it is used.
+// Renew returns the grant with fresh tokens. If the authorization server rotates refresh
+// tokens, the old one becomes invalid, so store the result before using it.
 func (c *Client) Renew(ctx context.Context, g Grant, now time.Time) (Grant, error) {
 	err := c.token(ctx, &g, g.Scopes, now, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh.Reveal()}})
 	return g, err
 }
 
-// token asks the token endpoint, and puts into g what it gave.
+// token calls the token endpoint and stores the tokens in g.
 func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.Time, form url.Values) error {
 	if g.Service.Resource != "" && !g.Service.NoResource {
 		form.Set("resource", g.Service.Resource)
 	}
 	status, body, err := c.post(ctx, g, g.Service.Token, form)
 	if err == nil && g.Client.Method == authBasic && !g.Client.Secret.IsZero() && refusesBasic(body) && (g.Service.AuthMethods == nil || slices.Contains(g.Service.AuthMethods, authPost)) {
-		// Some services read the secret from the form alone, whatever they say. It
-		// goes to the same address, and what was refused so has used up nothing.
+		// Some services only read the secret from the form, whatever they declare. It is
+		// sent to the same URL, and the refused request has consumed nothing.
 		g.Client.Method = authPost
 		if status, body, err = c.post(ctx, g, g.Service.Token, form); err != nil || refusesBasic(body) {
 			g.Client.Method = authBasic
@@ -241,15 +241,15 @@ func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.T
 	return nil
 }
 
-// refusesBasic reports whether a token endpoint did not see the client in the header.
+// refusesBasic reports whether a token endpoint ignored the client in the header.
 func refusesBasic(body []byte) bool {
 	err := errorIn(body)
 	var e *Error
 	return IsCode(err, "invalid_client") || errors.As(err, &e) && e.Code == "invalid_request" && strings.Contains(e.Description, "client")
 }
 
-// isBearer reports whether a token of that type is sent as it is. The others are of
-// no use without a key or a signature.
+// isBearer reports whether a token of that type is sent as it is. Other types require a key
+// or a signature.
 func isBearer(kind string) bool {
 	switch strings.ToLower(strings.ReplaceAll(kind, " ", "")) {
 	case "", "bearer", "bearertoken", "jwt", "access_token", "urn:ietf:params:oauth:token-type:access_token", "user", "bot": // the last two are Slack's
@@ -258,7 +258,7 @@ func isBearer(kind string) bool {
 	return false
 }
 
-// post sends a form as the client that the grant is for.
+// post sends a form as the client of the grant.
 func (c *Client) post(ctx context.Context, g *Grant, address string, form url.Values) (status int, body []byte, err error) {
 	if _, err := checkAddress("endpoint", address); err != nil {
 		return 0, nil, err
@@ -281,8 +281,8 @@ func (c *Client) post(ctx context.Context, g *Grant, address string, form url.Va
 	return status, body, err
 }
 
-// Revoke ends a grant where the authorization server lets its clients do that;
-// ok is false where it does not.
+// Revoke revokes a grant. It returns ok false if the authorization server doesn't support
+// that.
 func (c *Client) Revoke(ctx context.Context, g Grant) (ok bool, err error) {
 	if g.Service.Revocation == "" {
 		return false, nil

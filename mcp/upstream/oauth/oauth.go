@@ -1,19 +1,19 @@
-// Package oauth is the client's half of OAuth 2.1 as MCP servers want it: it
-// finds out who signs people in for a server, registers nize there, makes the
-// address that a person opens, and turns what comes back into tokens. It keeps
-// nothing; what it returns is kept by who asked.
+// Package oauth is the client side of OAuth 2.1 as MCP servers require it.
+//
+// It finds a server's authorization server, registers nize there, builds the URL that a
+// person opens, and exchanges the result for tokens. It stores nothing; the caller stores
+// the results.
 //
 //	Probe ─ the challenge of a 401 ─▶ Discover ─▶ Register ─▶ Begin ─▶ the
 //	browser of a person ─▶ Finish ─▶ Grant ─▶ Refresh … Revoke
 //
-// Every address in it comes from the server or from its authorization server,
-// which are hostile until shown otherwise: all of them are https or loopback, only
-// documents may redirect and only within their origin, bodies end at 64 KiB, and the
-// HTTP client that is handed in guards where connections go. A document counts only if it is about the
-// very server, or of the very issuer, by its own words; the iss of an answer is
-// compared with the issuer byte for byte.
-// A grant is for one resource, one issuer and one client: none of the three is
-// ever exchanged for another.
+// Every address comes from the server or from its authorization server, which are treated
+// as hostile: all addresses must be https or loopback, only documents may redirect and only
+// within their origin, bodies are limited to 64 KiB, and the caller's HTTP client controls
+// where connections go. A document counts only if it declares itself to be about this
+// server, or from this issuer; the iss of a response is compared with the issuer byte for
+// byte. A grant is for one resource, one issuer and one client: none of the three is ever
+// replaced.
 package oauth
 
 import (
@@ -31,18 +31,18 @@ import (
 	"nize/store"
 )
 
-// MaxBody is all that is read of an answer.
+// MaxBody is the maximum size of a response that is read.
 const MaxBody = 64 << 10
 
-// Client asks authorization servers. HTTP must follow no redirect; it bounds
-// the time of each request.
+// Client sends requests to authorization servers. HTTP must not follow redirects, and must
+// limit the time of each request.
 type Client struct {
 	HTTP *http.Client
 }
 
-// Error is the answer of an authorization server that refuses.
+// Error is an error response of an authorization server.
 type Error struct {
-	Code        string // invalid_grant …, of its own choice
+	Code        string // such as invalid_grant, chosen by the server
 	Description string
 }
 
@@ -54,17 +54,16 @@ func (e *Error) Error() string {
 	return text
 }
 
-// otherCodes are what some services call the errors of the standard.
+// otherCodes maps some services' own error codes to those of the standard.
 var otherCodes = map[string]string{
 	"bad_refresh_token": "invalid_grant", "bad_verification_code": "invalid_grant", "incorrect_client_credentials": "invalid_client", // GitHub, HubSpot
 	"invalid_refresh_token": "invalid_grant", "token_expired": "invalid_grant", "token_revoked": "invalid_grant", "invalid_code": "invalid_grant", "bad_client_secret": "invalid_client", "invalid_client_id": "invalid_client", // Slack
 	"expired_token": "invalid_grant", "refresh_token_expired": "invalid_grant", "refresh_token_revoked": "invalid_grant", "invalid_token": "invalid_grant",
-	"interaction_required": "invalid_grant", "login_required": "invalid_grant", "consent_required": "invalid_grant", // OpenID: a person is needed
+	"interaction_required": "invalid_grant", "login_required": "invalid_grant", "consent_required": "invalid_grant", // OpenID: the user must interact
 }
 
-// IsCode says whether an authorization server answered with that error code, or with
-// another one that means the same. An invalid_request that is about the refresh token
-// is an invalid_grant.
+// IsCode reports whether an authorization server responded with that error code, or with a
+// synonym. An invalid_request about the refresh token counts as an invalid_grant.
 func IsCode(err error, code string) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -77,8 +76,8 @@ func IsCode(err error, code string) bool {
 	return got == code || otherCodes[got] == code
 }
 
-// RefusesResource reports whether an authorization server refused the parameter
-// resource, as those do that don't know RFC 8707.
+// RefusesResource reports whether an authorization server refused the parameter resource,
+// as servers do that don't support RFC 8707.
 func RefusesResource(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -87,7 +86,7 @@ func RefusesResource(err error) bool {
 	return e.Code == "invalid_target" || strings.Contains(e.Description, "AADSTS9010010") || strings.Contains(e.Description, "AADSTS901002") // Microsoft Entra's
 }
 
-// statusError is an answer without a body that could be read.
+// statusError is a response without a readable body.
 type statusError int
 
 func (e statusError) Error() string {
@@ -97,7 +96,7 @@ func (e statusError) Error() string {
 	return fmt.Sprintf("it answered %d %s", int(e), http.StatusText(int(e)))
 }
 
-// do sends a request and reads the bounded body of its answer.
+// do sends a request and reads the size-limited body of its response.
 func (c *Client) do(req *http.Request) (status int, header http.Header, body []byte, err error) {
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.HTTP.Do(req)
@@ -115,8 +114,8 @@ func (c *Client) do(req *http.Request) (status int, header http.Header, body []b
 	return resp.StatusCode, resp.Header, body, nil
 }
 
-// hideURL is an error of an HTTP client without the address: who reads it was
-// told, and it may hold what is secret.
+// hideURL removes the URL from an HTTP client's error: the reader already has it, and it
+// may contain secrets.
 func hideURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -125,11 +124,11 @@ func hideURL(err error) error {
 	return store.NetworkError(err)
 }
 
-// maxMoves is how often a document may have moved within its origin.
+// maxMoves is how many redirects of a document within its origin are followed.
 const maxMoves = 3
 
-// getJSON fetches a document. statusError if its status is not 200. A redirect within
-// the document's origin is followed: it is the same host's word. Others are not.
+// getJSON fetches a document. It returns a statusError if the status is not 200. It follows
+// redirects within the document's origin, which the same host controls, and no others.
 func (c *Client) getJSON(ctx context.Context, address string, into any) error {
 	var body []byte
 	for moves := 0; ; moves++ {
@@ -159,10 +158,10 @@ func (c *Client) getJSON(ctx context.Context, address string, into any) error {
 	return nil
 }
 
-// plainJSON is a body without the byte order mark that some servers write.
+// plainJSON returns a body without the byte order mark that some servers write.
 func plainJSON(body []byte) []byte { return bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) }
 
-// checkAddress refuses an address to which no secret may go, or which no
+// checkAddress returns an error for a URL to which no secret may be sent, or which no
 // browser should open.
 func checkAddress(what, address string) (*url.URL, error) {
 	u, err := url.Parse(address)
@@ -177,7 +176,7 @@ func checkAddress(what, address string) (*url.URL, error) {
 	return nil, fmt.Errorf("%w %s %q: it must be https", store.ErrInvalid, what, store.Clip(address, 200))
 }
 
-// IsLoopback says whether a host is this machine by its name.
+// IsLoopback reports whether a host is this machine by its name.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// maxScopes is how many are asked for at once.
+// maxScopes is how many scopes are requested at once.
 const maxScopes = 100
 
 func splitScopes(text string) []string {
@@ -18,17 +18,17 @@ func splitScopes(text string) []string {
 	return list[:min(len(list), maxScopes)]
 }
 
-// hellos are first requests of the two wires. A server of one of them alone turns
-// the other away before it asks who is there.
+// hellos are the first requests of the two protocol variants. A server that supports only
+// one of them rejects the other before it checks authentication.
 var hellos = []struct{ version, method, body string }{
 	{"2026-07-28", "server/discover", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"nize","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`},
 	{"2025-11-25", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"nize","version":"1"}}}`},
 }
 
-// Probe sends a server its first request without a token and returns the
-// challenge of its 401. ok is false if the server lets everybody in. A 403 counts
-// as well, unless the other wire is answered with a 401: some servers send it
-// whenever no token came.
+// Probe sends a server its first request without a token and returns the challenge of its
+// 401. It returns ok false if the server requires no authentication. A 403 counts as well,
+// unless the other protocol variant gets a 401, because some servers respond 403 whenever
+// the token is missing.
 func (c *Client) Probe(ctx context.Context, server string) (ch Challenge, ok bool, err error) {
 	for _, hello := range hellos {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server, strings.NewReader(hello.body))
@@ -45,7 +45,7 @@ func (c *Client) Probe(ctx context.Context, server string) (ch Challenge, ok boo
 		if err != nil {
 			return ch, false, hideURL(err)
 		}
-		_ = resp.Body.Close() // its head says it all
+		_ = resp.Body.Close() // only the headers are used
 		switch resp.StatusCode {
 		case http.StatusUnauthorized:
 			return ParseChallenge(resp.Header.Values("WWW-Authenticate")), true, nil
@@ -56,26 +56,26 @@ func (c *Client) Probe(ctx context.Context, server string) (ch Challenge, ok boo
 	return ch, ok, nil
 }
 
-// Service is who signs people in for a server, as both documents say.
+// Service is the authorization server of a server, according to both documents.
 type Service struct {
-	Resource      string   `json:"resource"` // what tokens are asked for; "" where an admin said who signs people in
+	Resource      string   `json:"resource"` // the resource for which tokens are requested; "" if an admin chose the authorization server
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
 	Token         string   `json:"token_endpoint"`
 	Registration  string   `json:"registration_endpoint,omitempty"`
 	Revocation    string   `json:"revocation_endpoint,omitempty"`
-	AuthMethods   []string `json:"token_endpoint_auth_methods,omitempty"` // of clients; nil where it does not say
-	Documents     bool     `json:"client_id_documents,omitempty"`         // it takes the address of a document as a client's id
-	NamesItself   bool     `json:"iss,omitempty"`                         // it promises iss with each answer
-	PKCEUnlisted  bool     `json:"pkce_unlisted,omitempty"`               // it does not list S256, and an admin said that it may be used
-	NoResource    bool     `json:"no_resource,omitempty"`                 // it refuses the parameter resource, and an admin said that it is left out
-	Guessed       bool     `json:"-"`                                     // no document says any of this
-	Scopes        []string `json:"-"`                                     // to be asked for
+	AuthMethods   []string `json:"token_endpoint_auth_methods,omitempty"` // nil if not declared
+	Documents     bool     `json:"client_id_documents,omitempty"`         // it accepts a document's URL as a client id
+	NamesItself   bool     `json:"iss,omitempty"`                         // it declares that each response contains iss
+	PKCEUnlisted  bool     `json:"pkce_unlisted,omitempty"`               // it doesn't list S256, and an admin allowed its use
+	NoResource    bool     `json:"no_resource,omitempty"`                 // it refuses the parameter resource, and an admin allowed to omit it
+	Guessed       bool     `json:"-"`                                     // not based on a document
+	Scopes        []string `json:"-"`                                     // scopes to request
 	offered       []string // all scopes of the service
 }
 
-// wantedScopes are those of the challenge, else all that the server has, else
-// none; and what a refresh token needs, where there is such a scope.
+// wantedScopes returns the scopes of the challenge, else all scopes of the server, else
+// none; and the scope for refresh tokens if it exists.
 func wantedScopes(challenge, resource, offered []string) []string {
 	scopes := challenge
 	if len(scopes) == 0 {
@@ -85,10 +85,10 @@ func wantedScopes(challenge, resource, offered []string) []string {
 	return WithOffline(scopes, offered)
 }
 
-// offline is the scope that OpenID Connect has for refresh tokens.
+// offline is OpenID Connect's scope for refresh tokens.
 const offline = "offline_access"
 
-// WithOffline adds the scope for refresh tokens where it is offered.
+// WithOffline adds the scope for refresh tokens if it is offered.
 func WithOffline(scopes, offered []string) []string {
 	if slices.Contains(offered, offline) && !slices.Contains(scopes, offline) {
 		return append(scopes, offline)

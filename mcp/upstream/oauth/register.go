@@ -15,36 +15,36 @@ import (
 	"nize/store"
 )
 
-// Ways for a client to prove itself at the token endpoint.
+// Methods of client authentication at the token endpoint.
 const (
 	authNone  = "none"
 	authBasic = "client_secret_basic"
 	authPost  = "client_secret_post"
 )
 
-// Registration is nize as one authorization server knows it. It is bound to
-// that issuer and to the address where people come back.
+// Registration is nize's client registration at one authorization server. It is bound to
+// that issuer and to the redirect URL.
 type Registration struct {
 	Issuer   string
 	Redirect string
 	ID       string
 	Secret   store.Secret
-	Method   string    // how it proves itself
-	Given    bool      // by an admin, and not by the authorization server
-	Expires  time.Time // of the secret; zero is never
-	// Unlisted says that an admin lets people sign in there although the issuer does
-	// not list PKCE with S256.
+	Method   string    // of client authentication
+	Given    bool      // entered by an admin, not issued to nize by the authorization server
+	Expires  time.Time // expiry of the secret; zero means never
+	// Unlisted means that an admin lets people sign in there although the issuer doesn't
+	// list PKCE with S256.
 	Unlisted bool
-	// NoResource says that an admin leaves out the parameter resource there.
+	// NoResource means that an admin chose to omit the parameter resource there.
 	NoResource bool
 }
 
-// Fits says whether a registration can be used again.
+// Fits reports whether a registration can be reused.
 func (r Registration) Fits(s Service, redirect string, now time.Time) bool {
 	return r.ID != "" && SameIdentifier(r.Issuer, s.Issuer) && (r.Given || r.Redirect == redirect) && (r.Expires.IsZero() || now.Before(r.Expires))
 }
 
-// GivenClient is the client that an admin was given an id for, and perhaps a secret.
+// GivenClient returns the client whose id, and perhaps secret, an admin entered.
 func GivenClient(s Service, redirect, id string, secret store.Secret) Registration {
 	r := Registration{Issuer: s.Issuer, Redirect: redirect, ID: id, Secret: secret, Method: authNone, Given: true}
 	if !secret.IsZero() {
@@ -56,14 +56,14 @@ func GivenClient(s Service, redirect, id string, secret store.Secret) Registrati
 	return r
 }
 
-// DocumentClient is the client whose id is the address of its own document.
+// DocumentClient returns the client whose id is the URL of its own document.
 func DocumentClient(s Service, redirect, document string) Registration {
 	return Registration{Issuer: s.Issuer, Redirect: redirect, ID: document, Method: authNone}
 }
 
-// clientMetadata describes nize, in its document and when it registers.
+// clientMetadata describes nize, in its document and for registrations.
 type clientMetadata struct {
-	ID         string   `json:"client_id,omitempty"` // in the document alone
+	ID         string   `json:"client_id,omitempty"` // only in the document
 	Name       string   `json:"client_name"`
 	URI        string   `json:"client_uri,omitempty"`
 	Redirects  []string `json:"redirect_uris"`
@@ -82,20 +82,20 @@ func describe(redirect, method string) clientMetadata {
 	return m
 }
 
-// Document is the document at the address id, which is nize's id for whom
-// redirects come back to redirect.
+// Document returns the client id metadata document at the URL id, with the redirect URL
+// redirect.
 func Document(id, redirect, home string) ([]byte, error) {
 	m := describe(redirect, authNone)
 	m.ID, m.URI = id, home
 	return json.Marshal(m)
 }
 
-// Register has an authorization server give nize an id. It names no scopes: those
-// of a server are not always among those that its authorization server registers
-// clients for, and some refuse them.
+// Register registers nize at an authorization server. It sends no scopes: a server's scopes
+// are not always among those for which its authorization server registers clients, and some
+// refuse them.
 //
-// Some refuse a way for clients to prove themselves that they list, or take one alone
-// and list nothing: then the next way is tried.
+// Some authorization servers refuse an authentication method that they list, or accept only
+// one and list nothing: Register then tries the next method.
 func (c *Client) Register(ctx context.Context, s Service, redirect string) (none Registration, err error) {
 	ways := []string{authBasic, authPost, authNone}
 	if s.AuthMethods != nil {
@@ -117,7 +117,7 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 	return none, first
 }
 
-// register is [Client.Register] with one way for the client to prove itself.
+// register is [Client.Register] with one authentication method.
 func (c *Client) register(ctx context.Context, s Service, redirect, method string) (none Registration, err error) {
 	m := describe(redirect, method)
 	body, err := json.Marshal(m)
@@ -136,7 +136,7 @@ func (c *Client) register(ctx context.Context, s Service, redirect, method strin
 	switch status {
 	case http.StatusCreated, http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		return none, &unregistered{s.Issuer, refusal(status, body)} // it has an endpoint, for others
+		return none, &unregistered{s.Issuer, refusal(status, body)} // the endpoint exists, but not for everyone
 	default:
 		return none, fmt.Errorf("registering at %s: %w", s.Issuer, refusal(status, body))
 	}
@@ -163,7 +163,7 @@ func (c *Client) register(ctx context.Context, s Service, redirect, method strin
 		}
 	}
 	if r.Secret.IsZero() && (r.Method == authBasic || r.Method == authPost) {
-		r.Method = authNone // it says how to prove oneself, and gives nothing to do it with
+		r.Method = authNone // it names a method, but issued no secret for it
 	}
 	if !slices.Contains([]string{authBasic, authPost, authNone}, r.Method) {
 		return none, fmt.Errorf("registering at %s: it wants nize to prove itself by %q", s.Issuer, store.Clip(r.Method, 60))
@@ -174,13 +174,13 @@ func (c *Client) register(ctx context.Context, s Service, redirect, method strin
 	return r, nil
 }
 
-// ErrUnregistered says that an authorization server registers nobody by itself.
+// ErrUnregistered means that an authorization server doesn't register clients dynamically.
 var ErrUnregistered = errors.New("it registers no clients by itself")
 
-// unregistered is ErrUnregistered of one issuer.
+// unregistered is ErrUnregistered for one issuer.
 type unregistered struct {
 	issuer string
-	why    error // what its registration endpoint answered; nil if it has none
+	why    error // the error of its registration endpoint; nil if it has none
 }
 
 func (e *unregistered) Error() string {
@@ -192,11 +192,11 @@ func (e *unregistered) Error() string {
 
 func (e *unregistered) Is(target error) bool { return target == ErrUnregistered }
 
-// idText is an id, which some services number.
+// idText is an id; some services send a number.
 type idText string
 
 func (t *idText) UnmarshalJSON(b []byte) error {
-	var n json.Number // takes a string, too, if it holds a number
+	var n json.Number // also accepts a string that contains a number
 	if json.Unmarshal(b, &n) == nil {
 		*t = idText(n)
 		return nil

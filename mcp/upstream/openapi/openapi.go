@@ -381,7 +381,7 @@ func (r *reader) swaggerBase() (*url.URL, error) {
 	return r.absolute(scheme + "://" + host + "/" + strings.TrimPrefix(r.root.text("basePath"), "/"))
 }
 
-// trimmed returns a copy of a URL without trailing slash, query and fragment.
+// trimmed returns a copy of a URL without trailing slashes, user and fragment.
 func trimmed(u *url.URL) *url.URL {
 	c := *u
 	c.Fragment, c.RawFragment, c.User = "", "", nil

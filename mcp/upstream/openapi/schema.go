@@ -157,7 +157,7 @@ func (p *part) keyword(out map[string]json.RawMessage, key string, kind byte, va
 		for _, e := range list {
 			if len(kept) == maxAlternative {
 				if key != "allOf" {
-					return // the gate would refuse others
+					return // a shortened list would reject values that match the rest
 				}
 				break
 			}

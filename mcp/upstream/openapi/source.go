@@ -134,8 +134,8 @@ func (s *Source) fetch(ctx context.Context, spec Spec, opt *Options) (data []byt
 	return data, false, nil
 }
 
-// readFile reads a document from a file. It doesn't open anything but regular files, such
-// as devices.
+// readFile reads a document from a file. It only opens regular files, so not a device, for
+// example.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {

@@ -14,24 +14,24 @@ import (
 	"nize/store"
 )
 
-// Where the service manager has delegated a control group (version 2, with the
-// controllers memory and pids) to this service, the guard gives each child with
-// limits a group below it, and the kernel holds the limits and ends the child
-// whole. systemd marks such a group (Delegate=) with an attribute; a group without
-// it is somebody else's to divide. A control group with controllers for others
-// holds no processes itself, so the daemon and the guard go into one of their own.
+// If the service manager has delegated a control group (version 2, with the controllers
+// memory and pids) to this service, the guard creates a group below it for each child with
+// limits, and the kernel enforces the limits and kills the whole child. systemd marks such
+// a group (Delegate=) with an attribute; a group without it must not be divided by nize. A
+// control group with controllers for its children can't contain processes itself, so the
+// daemon and the guard move to a group of their own.
 //
 //	DELEGATED/nized             the daemon and the guard
-//	DELEGATED/child-GUARD-ID    a child and all that descends from it
+//	DELEGATED/child-GUARD-ID    a child and its descendants
 const (
 	delegateMark  = "user.delegate"
 	daemonCgroup  = "nized"
 	childCgroup   = "child-"
-	tasksPerChild = 16 // threads that a process may have, on average, of those that the kernel counts
+	tasksPerChild = 16 // threads per process, on average, since the kernel counts threads
 )
 
-// delegatedCgroup returns the directory of the delegated control group, ready for
-// children, or why there is none.
+// delegatedCgroup returns the directory of the delegated control group, prepared for
+// children, or an error that says why there is none.
 func delegatedCgroup() (string, error) {
 	own, err := ownCgroup()
 	if err != nil {
@@ -60,10 +60,10 @@ func delegatedCgroup() (string, error) {
 	if err := writeCgroup(dir, "cgroup.subtree_control", "+memory +pids"); err != nil {
 		return "", err
 	}
-	left, _ := filepath.Glob(filepath.Join(dir, childCgroup+"*")) // of a guard that was killed
+	left, _ := filepath.Glob(filepath.Join(dir, childCgroup+"*")) // left by a guard that was killed
 	for _, child := range left {
 		killCgroup(child)
-		_ = os.Remove(child) // one that holds a process yet is left to the next start
+		_ = os.Remove(child) // a group that still contains a process is left for the next start
 	}
 	return dir, nil
 }
@@ -130,7 +130,7 @@ func moveProcesses(from, to string) error {
 }
 
 func writeCgroup(dir, file, value string) error {
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0) // never made: it is the kernel's
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0) // never creates a file: these belong to the kernel
 	if err == nil {
 		_, err = f.WriteString(value)
 		err = errors.Join(err, f.Close())
@@ -141,7 +141,7 @@ func writeCgroup(dir, file, value string) error {
 	return nil
 }
 
-// newCgroup makes the control group of one child.
+// newCgroup creates the control group of one child.
 func newCgroup(dir string, memory store.Size, processes int) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("making a control group: %w", err)
@@ -149,7 +149,7 @@ func newCgroup(dir string, memory store.Size, processes int) error {
 	var errs []error
 	if memory > 0 {
 		errs = append(errs, setMemory(dir, memory), writeCgroup(dir, "memory.oom.group", "1"))
-		if err := writeCgroup(dir, "memory.swap.max", "0"); !errors.Is(err, os.ErrNotExist) { // a kernel may have no swap
+		if err := writeCgroup(dir, "memory.swap.max", "0"); !errors.Is(err, os.ErrNotExist) { // the kernel may have no swap
 			errs = append(errs, err)
 		}
 	}
@@ -170,18 +170,18 @@ func setMemory(dir string, memory store.Size) error {
 	return writeCgroup(dir, "memory.max", strconv.FormatInt(int64(memory), 10))
 }
 
-// killCgroup kills every process in a control group and those below it. Kernels
-// before 5.14 can't; the guard kills descendants one by one anyway.
+// killCgroup kills every process in a control group and its subgroups. Kernels before 5.14
+// don't support that, but the guard kills the descendants one by one anyway.
 func killCgroup(dir string) { _ = writeCgroup(dir, "cgroup.kill", "1") }
 
-// hadTooMuch says whether the kernel killed the processes of a control group
-// because they held more memory than they may.
+// hadTooMuch reports whether the kernel killed processes of a control group because they
+// exceeded their memory limit.
 func hadTooMuch(dir string) bool { return cgroupCount(dir, "memory.events", "oom_kill") > 0 }
 
-// isPopulated says whether processes are in a control group or below it.
+// isPopulated reports whether a control group or its subgroups contain processes.
 func isPopulated(dir string) bool { return cgroupCount(dir, "cgroup.events", "populated") > 0 }
 
-// cgroupCount returns one count of a file of lines "name count".
+// cgroupCount returns one count from a file of lines "name count".
 func cgroupCount(dir, file, name string) int {
 	b, err := os.ReadFile(filepath.Join(dir, file))
 	if err != nil {
@@ -196,12 +196,12 @@ func cgroupCount(dir, file, name string) int {
 	return 0
 }
 
-// removeCgroup removes a control group without processes and those that they made
-// below it.
+// removeCgroup removes a control group without processes, and the subgroups that its
+// processes created.
 func removeCgroup(dir string) {
 	below, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
 	for _, file := range below {
 		removeCgroup(filepath.Dir(file))
 	}
-	_ = os.Remove(dir) // what can't be removed is tried again at the next start
+	_ = os.Remove(dir) // retried at the next start
 }

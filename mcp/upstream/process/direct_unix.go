@@ -12,10 +12,9 @@ import (
 	"nize/store"
 )
 
-// directProcess is a child of the daemon itself. It has a process group of its
-// own, and the group is killed with its leader; but a daemon that is killed
-// takes nothing with it, and a descendant that left the group stays. That is
-// all there is outside Linux.
+// directProcess is a child of the daemon itself. It has its own process group, which is
+// killed when its leader exits. But if the daemon is killed, its children keep running, and
+// so does a descendant that left the group. Outside Linux, nothing more is possible.
 type directProcess struct {
 	pid  int
 	done chan struct{}
@@ -34,12 +33,12 @@ func SpawnDirect(c Command) (Child, error) {
 	go func() { // ends with the process, which close kills
 		defer close(p.done)
 		p.err = cmd.Wait()
-		_ = killGroup(p.pid, syscall.SIGKILL) // who is left; nobody is no error here
+		_ = killGroup(p.pid, syscall.SIGKILL) // kills the rest of the group; an empty group is no error here
 	}()
 	return p, nil
 }
 
-// spawnError takes the path out of the error: the caller names it.
+// spawnError removes the path from the error: the caller adds it.
 func spawnError(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -60,12 +59,13 @@ func (p *directProcess) Err() error {
 	}
 }
 
-// Limit is for the caller to hold.
+// Limit returns false: the caller must enforce the limit.
 func (p *directProcess) Limit(store.Size) bool { return false }
 
 func (p *directProcess) Signal(sig syscall.Signal) error { return killGroup(p.pid, sig) }
 
-// killGroup signals a process group; one that is gone is os.ErrProcessDone.
+// killGroup signals a process group. It returns os.ErrProcessDone if the group no longer
+// exists.
 func killGroup(pid int, sig syscall.Signal) error {
 	err := syscall.Kill(-pid, sig)
 	if errors.Is(err, syscall.ESRCH) {

@@ -9,16 +9,16 @@ import (
 	"nize/store"
 )
 
-// guardEnv tells a process that it is the guard, and on which descriptor its
-// socket is.
+// guardEnv is the environment variable that marks a process as the guard, and contains the
+// descriptor of its socket.
 const guardEnv = "NIZE_GUARD_FD"
 
-// maxFrame bounds one message between daemon and guard: an argument list and an
-// environment, which the system itself bounds lower.
+// maxFrame is the maximum size of one message between daemon and guard: an argument list
+// and an environment, for which the system itself has a lower limit.
 const maxFrame = 4 << 20
 
-// frame is a message between daemon and guard. A spawn carries the three
-// descriptors of the child beside it.
+// frame is a message between daemon and guard. A spawn is sent together with the three
+// descriptors of the child.
 //
 //	daemon → guard   spawn, signal, limit
 //	guard → daemon   ready, started, ended
@@ -33,17 +33,17 @@ type frame struct {
 	PID  int      `json:"pid,omitempty"`
 	Mark mark     `json:"mark,omitempty"`
 
-	Memory    store.Size `json:"memory,omitempty"`    // that it may hold
-	Processes int        `json:"processes,omitempty"` // that it may be
-	Kernel    bool       `json:"kernel,omitempty"`    // the kernel holds it to its limits
-	Over      bool       `json:"over,omitempty"`      // and ended it, since it held more than Memory
+	Memory    store.Size `json:"memory,omitempty"`    // memory limit
+	Processes int        `json:"processes,omitempty"` // limit of processes
+	Kernel    bool       `json:"kernel,omitempty"`    // the kernel enforces the limits
+	Over      bool       `json:"over,omitempty"`      // and killed it because it exceeded Memory
 	Err       string     `json:"err,omitempty"`
 }
 
-// mark is what the processes of one child have in common. 0 is none.
+// mark identifies the processes of one child. 0 means none.
 type mark uint64
 
-// encodeFrame is a length of four bytes and JSON.
+// encodeFrame returns a length of four bytes followed by JSON.
 func encodeFrame(f frame) ([]byte, error) {
 	body, err := json.Marshal(f)
 	if err != nil {
@@ -55,7 +55,7 @@ func encodeFrame(f frame) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...), nil
 }
 
-// readFrame reads the rest of a frame whose length has come.
+// readFrame reads the rest of a frame after its length.
 func readFrame(r io.Reader, head [4]byte) (frame, error) {
 	var f frame
 	n := binary.BigEndian.Uint32(head[:])

@@ -18,33 +18,33 @@ import (
 	"nize/store"
 )
 
-// spawnWait bounds how long the guard may take to start a command.
+// spawnWait is the timeout for the guard to start a command.
 const spawnWait = 5 * time.Second
 
-// Guard spawns processes through a second process of the same program, which
-// outlives the daemon just long enough to kill them all, however the daemon
-// ended. It is safe for concurrent use.
+// Guard spawns processes through a second process of the same program, which outlives the
+// daemon just long enough to kill them all, however the daemon ended. It is safe for
+// concurrent use.
 //
-// The guard process is the subreaper of everything below it, so that nothing
-// can leave its tree. When a child ends it kills all that descends from it, in
-// whatever session or group, and only then reports the end; when the socket to the
-// daemon ends it kills every descendant. If the guard itself is killed its direct
-// children die with it (Pdeathsig), the daemon kills what bears their marks, and
-// the next Spawn starts a new guard.
+// The guard process is the subreaper of all its descendants, so that none can leave its
+// tree. When a child exits, the guard kills the child's descendants, in whatever session or
+// group, before it reports the exit; when the socket to the daemon is closed, it kills
+// every descendant. If the guard itself is killed, its direct children die with it
+// (Pdeathsig), the daemon kills the processes with their marks, and the next Spawn starts a
+// new guard.
 type Guard struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	link   *guardLink // nil: no guard process
+	link   *guardLink // nil if there is no guard process
 	closed bool
 }
 
-// guardLink is the daemon's end of one guard process.
+// guardLink is the daemon's end of the connection to one guard process.
 type guardLink struct {
 	log  *slog.Logger
 	conn *net.UnixConn
 	cmd  *exec.Cmd
-	gone chan struct{} // closed when the guard process is gone and cleared away
+	gone chan struct{} // closed when the guard process has exited and was cleaned up
 
 	write sync.Mutex // one frame at a time
 
@@ -59,17 +59,17 @@ type guarded struct {
 	link    *guardLink
 	id      uint64
 	pid     int           // set before started is closed
-	mark    mark          // of its processes; set with pid
-	kernel  bool          // holds it to its limits; set with pid
-	started chan struct{} // closed when it runs, or didn't
-	done    chan struct{} // closed when it has ended
+	mark    mark          // mark of its processes; set with pid
+	kernel  bool          // the kernel enforces its limits; set with pid
+	started chan struct{} // closed when it has started, or failed to
+	done    chan struct{} // closed when it has exited
 	err     error         // set before started or done is closed
 
 	limiting sync.Mutex
-	memory   store.Size // its limit; needs limiting
+	memory   store.Size // its limit; guarded by limiting
 }
 
-// StartGuard starts the guard process. The context bounds the start only.
+// StartGuard starts the guard process. ctx only limits the start.
 func StartGuard(ctx context.Context, log *slog.Logger) (*Guard, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -84,7 +84,7 @@ func StartGuard(ctx context.Context, log *slog.Logger) (*Guard, error) {
 	return g, nil
 }
 
-// livingLink returns the link to a living guard, started if there is none.
+// livingLink returns the link to a running guard, and starts one if there is none.
 func (g *Guard) livingLink() (*guardLink, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,19 +124,19 @@ func startLink(log *slog.Logger) (*guardLink, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self)
-	cmd.Args = []string{"nized-guard"} // as ps shows it
+	cmd.Args = []string{"nized-guard"} // its name in ps
 	cmd.Env = []string{guardEnv + "=3"}
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
-	// A group of its own: what a terminal sends to the daemon's is not for it.
+	// Its own group, so that it doesn't get a terminal's signals to the daemon's group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	l := &guardLink{log: log, conn: conn.(*net.UnixConn), cmd: cmd, gone: make(chan struct{}), children: map[uint64]*guarded{}}
-	go l.readFrames() // ends when the guard does; Close waits for over
+	go l.readFrames() // ends when the guard exits; Close waits for over
 	return l, nil
 }
 
@@ -146,7 +146,8 @@ func (l *guardLink) alive() bool {
 	return !l.dead
 }
 
-// readFrames reads what the guard tells of the children until it is gone, and then clears away.
+// readFrames reads the guard's messages about the children until it exits, and then cleans
+// up.
 func (l *guardLink) readFrames() {
 	defer close(l.gone)
 	var err error
@@ -172,8 +173,8 @@ func (l *guardLink) readFrames() {
 	l.children = nil
 }
 
-// killLeftLocked kills what a guard left that was killed itself. Its direct children
-// have died with it; their descendants have not. It needs l.mu.
+// killLeftLocked kills the processes that a killed guard left behind. Its direct children
+// have died with it, but their descendants have not. l.mu must be held.
 func (l *guardLink) killLeftLocked() {
 	marks := map[mark]bool{}
 	for _, c := range l.children {
@@ -190,7 +191,7 @@ func (l *guardLink) killLeftLocked() {
 	until := time.Now().Add(sweepTime)
 	for left := len(marks) > 0; left && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		left = false
-		for pid, e := range readTree() { // one that forks while it is killed is met in the next round
+		for pid, e := range readTree() { // a process that forks while it is being killed is found in the next round
 			if !e.zombie && marks[markOf(pid)] && unix.Kill(pid, unix.SIGKILL) == nil {
 				left = true
 			}
@@ -198,7 +199,7 @@ func (l *guardLink) killLeftLocked() {
 	}
 }
 
-// handleFrame takes one message of the guard.
+// handleFrame handles one message from the guard.
 func (l *guardLink) handleFrame(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +237,7 @@ func (l *guardLink) handleFrame(f frame) {
 	}
 }
 
-// endLocked needs the link's lock.
+// endLocked records the exit. The link's lock must be held.
 func (c *guarded) endLocked(err error) {
 	c.err = err
 	select {
@@ -247,7 +248,7 @@ func (c *guarded) endLocked(err error) {
 	close(c.done)
 }
 
-// Spawn starts a command below the guard.
+// Spawn starts a command as a child of the guard.
 func (g *Guard) Spawn(cmd Command) (Child, error) {
 	l, err := g.livingLink()
 	if err != nil {
@@ -275,7 +276,7 @@ func (g *Guard) Spawn(cmd Command) (Child, error) {
 	select {
 	case <-c.started:
 	case <-timer.C:
-		// Should it start after all, nobody would know it.
+		// If it still starts, no caller would know of it.
 		if err := l.send(frame{Op: "signal", ID: c.id, Sig: int(syscall.SIGKILL)}, nil); err != nil {
 			l.log.Warn("calling a late child back", "err", err)
 		}
@@ -288,7 +289,7 @@ func (g *Guard) Spawn(cmd Command) (Child, error) {
 	return c, nil
 }
 
-// send writes one frame, with the descriptors beside its first byte.
+// send writes one frame, and sends the descriptors with its first byte.
 func (l *guardLink) send(f frame, files *[3]*os.File) error {
 	b, err := encodeFrame(f)
 	if err != nil {
@@ -308,13 +309,13 @@ func (l *guardLink) send(f frame, files *[3]*os.File) error {
 		_, err = l.conn.Write(b[n:])
 	}
 	if err != nil {
-		l.conn.Close() // half a frame: nothing that follows would be understood
+		l.conn.Close() // after a partial frame the stream is unusable
 		return fmt.Errorf("telling the guard: %w", err)
 	}
 	return nil
 }
 
-// Close ends the guard and with it everything below it, and waits.
+// Close ends the guard and all its descendants, and waits.
 func (g *Guard) Close() error {
 	g.mu.Lock()
 	g.closed = true

@@ -7,14 +7,14 @@ import (
 	"log/slog"
 )
 
-// Guard spawns directly on this system, which has no subreaper: children die
-// with a daemon that ends in order, not with one that is killed.
+// Guard spawns directly on this system, which has no subreaper: children die with a daemon
+// that shuts down cleanly, but not with one that is killed.
 type Guard struct{}
 
-// GuardMain returns at once: there is no guard process here.
+// GuardMain returns immediately, because there is no guard process on this system.
 func GuardMain() {}
 
-// StartGuard says once what is weaker here.
+// StartGuard logs once that the protection is weaker on this system.
 func StartGuard(_ context.Context, log *slog.Logger) (*Guard, error) {
 	if log != nil {
 		log.Warn("on this system child processes may outlive a daemon that is killed")

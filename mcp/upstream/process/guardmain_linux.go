@@ -21,9 +21,9 @@ import (
 	"nize/store"
 )
 
-// GuardMain does the guard's work and never returns, if this process was
-// started to be the guard; else it returns at once. Call it first in main and
-// in TestMain of whatever starts a guard.
+// GuardMain runs the guard and never returns if this process was started as the guard;
+// otherwise it returns immediately. Call it first in main, and in TestMain of every package
+// that starts a guard.
 func GuardMain() {
 	v, ok := os.LookupEnv(guardEnv)
 	if !ok {
@@ -34,8 +34,8 @@ func GuardMain() {
 		fmt.Fprintf(os.Stderr, "nized-guard: %s=%q is not a descriptor\n", guardEnv, v)
 		os.Exit(2)
 	}
-	// Pdeathsig of a child fires at the end of the thread that made it: this
-	// one makes them all, and lives as long as the guard.
+	// Pdeathsig of a child fires when the thread that created it exits: this thread creates
+	// all of them, and lives as long as the guard.
 	runtime.LockOSThread()
 	if err := guardWork(fd); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintf(os.Stderr, "nized-guard: %v\n", err)
@@ -47,34 +47,34 @@ func GuardMain() {
 // warden is the state of the guard process.
 type warden struct {
 	conn   *net.UnixConn
-	cgroup string // the directory of the delegated control group; "" is none
+	cgroup string // the directory of the delegated control group; "" if none
 
-	mu       sync.Mutex    // held while forking, so that an end is not seen before its start
+	mu       sync.Mutex    // held while forking, so that an exit is not handled before its start
 	children map[int]*ward // by pid
-	ending   []*ward       // those that have ended while some of their descendants have not
-	looked   time.Time     // when bringBackLocked did
+	ending   []*ward       // exited children with running descendants
+	looked   time.Time     // last run of bringBackLocked
 	write    sync.Mutex
 }
 
-// ward is a child of the guard that the daemon asked for.
+// ward is a child that the guard started for the daemon.
 type ward struct {
-	id     uint64 // the daemon's
+	id     uint64 // the daemon's id
 	pid    int
 	mark   mark
-	cgroup string     // its directory; "" is none
+	cgroup string     // its control group's directory; "" if none
 	memory store.Size // its limit
-	end    frame      // what the daemon is sent when it and its descendants have ended
-	wait   time.Time  // until when that waits for the descendants
+	end    frame      // sent to the daemon when the child and its descendants have exited
+	wait   time.Time  // deadline for waiting for the descendants
 }
 
 const (
-	// lookEvery is the time between looks for processes that are nobody's: no
-	// signal tells of an orphan.
+	// lookEvery is the interval of checks for processes without a child, because no signal
+	// reports an orphan.
 	lookEvery = time.Second
-	// sweepEvery is the same at first after an end that left descendants.
+	// sweepEvery is the initial interval after an exit that left descendants.
 	sweepEvery = 2 * time.Millisecond
-	// sweepTime bounds how long the end of a child waits for its descendants. One
-	// in the kernel can't be killed; it goes as soon as it comes out.
+	// sweepTime is how long the report of a child's exit waits for its descendants. A
+	// process that is blocked in the kernel can't be killed until it returns from it.
 	sweepTime = 2 * time.Second
 )
 
@@ -102,7 +102,7 @@ func guardWork(fd int) error {
 		ready.Path, ready.Kernel = w.cgroup, true
 	}
 	w.sendFrame(ready)
-	ended := make(chan os.Signal, 1) // 1: one signal stands for many ends; reap looks for all
+	ended := make(chan os.Signal, 1) // capacity 1: one signal may stand for many exits, and reap checks for all
 	signal.Notify(ended, syscall.SIGCHLD)
 	go func() {
 		next := lookEvery
@@ -124,7 +124,7 @@ func guardWork(fd int) error {
 	return err
 }
 
-// serve does what the daemon asks until the daemon is gone.
+// serve handles the daemon's requests until the daemon exits.
 func (w *warden) serve() error {
 	for {
 		f, files, err := w.receive()
@@ -145,7 +145,7 @@ func (w *warden) serve() error {
 	}
 }
 
-// receive reads one frame and the descriptors that came with it.
+// receive reads one frame and its descriptors.
 func (w *warden) receive() (frame, []int, error) {
 	var head [4]byte
 	var files []int
@@ -175,7 +175,7 @@ func (w *warden) receive() (frame, []int, error) {
 	return f, files, err
 }
 
-// spawn starts one child in a group of its own and answers.
+// spawn starts one child in its own process group and responds.
 func (w *warden) spawn(f frame, files []int) {
 	answer := frame{Op: "started", ID: f.ID}
 	if len(files) != 3 {
@@ -186,10 +186,10 @@ func (w *warden) spawn(f frame, files []int) {
 	attr := &syscall.ProcAttr{Dir: f.Dir, Env: f.Env, Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}}
 	w.mu.Lock()
-	defer w.mu.Unlock() // the answer goes out before the news of an end
+	defer w.mu.Unlock() // the response is sent before the report of an exit
 	is := newMark()
 	if is.inherit() != nil {
-		is = 0 // not every sandbox allows it; then what leaves the tree of its child is nobody's
+		is = 0 // some sandboxes don't allow it; then processes that leave their child's tree can't be attributed
 	}
 	c := &ward{id: f.ID, mark: is, memory: f.Memory}
 	if err := w.fork(c, f, attr); err != nil {
@@ -201,8 +201,8 @@ func (w *warden) spawn(f frame, files []int) {
 	w.sendFrame(answer)
 }
 
-// fork starts a child, in a control group of its own if it has limits and the
-// kernel can hold it to them.
+// fork starts a child, in its own control group if it has limits and the kernel can enforce
+// them.
 func (w *warden) fork(c *ward, f frame, attr *syscall.ProcAttr) (err error) {
 	argv := append([]string{f.Path}, f.Args...)
 	if w.cgroup != "" && (f.Memory > 0 || f.Processes > 0) {
@@ -220,14 +220,14 @@ func (w *warden) fork(c *ward, f frame, attr *syscall.ProcAttr) (err error) {
 			}
 			removeCgroup(dir)
 		}
-		// Not every sandbox lets a process start in a control group. Without one
-		// the daemon measures.
+		// Some sandboxes don't let a process start in a control group. Without one the
+		// daemon measures the use.
 	}
 	c.pid, err = syscall.ForkExec(f.Path, argv, attr)
 	return err
 }
 
-// limit changes the memory that a child and its descendants may hold.
+// limit changes the memory limit of a child and its descendants.
 func (w *warden) limit(f frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,9 +243,9 @@ func (w *warden) limit(f frame) {
 	}
 }
 
-// signal sends to a child's group; a kill goes to all that descend from the
-// child too, wherever they have gone. Those whose parents have ended are killed
-// once the child has.
+// signal signals a child's process group. A kill also goes to all of the child's
+// descendants, in whatever group. Descendants whose parents have exited are killed when the
+// child has exited.
 func (w *warden) signal(f frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -262,9 +262,9 @@ func (w *warden) signal(f frame) {
 	}
 }
 
-// reap buries everything that has ended, orphans too, kills what is left of
-// children that have, and reports those of which nothing is left. more says that
-// there are others.
+// reap waits for all exited processes, including orphans, kills the rest of exited
+// children, and reports those without remaining processes. It returns more if others
+// remain.
 func (w *warden) reap() (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,8 +281,8 @@ func (w *warden) reap() (more bool) {
 		if c == nil {
 			continue
 		}
-		// Its number cannot be another group's: it stays taken while a member lives,
-		// and with none left the signal meets nobody.
+		// The number can't belong to another group: it stays in use while a member lives,
+		// and if none does, the signal has no effect.
 		unix.Kill(-pid, unix.SIGKILL) //nolint:errcheck // mostly nobody is left
 		delete(w.children, pid)
 		c.end = frame{Op: "ended", ID: c.id, PID: pid, Err: exitReason(status)}
@@ -308,9 +308,9 @@ func (w *warden) reap() (more bool) {
 	return len(left) > 0 || len(w.ending) > 0
 }
 
-// bringBackLocked moves processes that have left the control group of their child
-// back into it: they may, since they run as the same user. It looks every lookEvery
-// and needs w.mu.
+// bringBackLocked moves processes that have left the control group of their child back into
+// it; they can leave because they run as the same user. It runs at most every lookEvery.
+// w.mu must be held.
 func (w *warden) bringBackLocked() {
 	if w.cgroup == "" || time.Since(w.looked) < lookEvery {
 		return
@@ -335,15 +335,15 @@ func (w *warden) bringBackLocked() {
 		}
 		path, err := cgroupOf(pid)
 		if err == nil && !strings.Contains(path+"/", "/"+filepath.Base(list[i].cgroup)+"/") {
-			_ = writeCgroup(list[i].cgroup, "cgroup.procs", strconv.Itoa(pid)) // it may have just ended
+			_ = writeCgroup(list[i].cgroup, "cgroup.procs", strconv.Itoa(pid)) // the process may have just exited
 		}
 	}
 }
 
-// sweepLocked kills the processes below the guard that belong to no child that
-// lives: each has an orphan as its ancestor, or is one. It returns the marks of
-// those orphans, which may be gone by now; one whose mark is of no child, and may
-// be any child's, counts as 0. It needs w.mu.
+// sweepLocked kills the descendants of the guard that belong to no running child: each is
+// an orphan or has one as its ancestor. It returns the marks of those orphans, which may
+// have exited by now; a mark that belongs to no child, so that its process may belong to
+// any child, counts as 0. w.mu must be held.
 func (w *warden) sweepLocked() (left map[mark]bool) {
 	alive, ending := map[mark]bool{}, map[mark]bool{}
 	for _, c := range w.children {
@@ -352,14 +352,14 @@ func (w *warden) sweepLocked() (left map[mark]bool) {
 	for _, c := range w.ending {
 		ending[c.mark] = true
 	}
-	var all tree // read when it is needed, and once
+	var all tree // read on first use, once
 	for _, pid := range orphans(w.children) {
 		is := markOf(pid)
 		if alive[is] {
 			continue
 		}
 		if group, err := unix.Getpgid(pid); err == nil && w.children[group] != nil {
-			continue // as good as a mark: its group is a child's
+			continue // equivalent to a mark: its group is a child's
 		}
 		if all == nil {
 			all = readTree()
@@ -378,7 +378,7 @@ func (w *warden) sweepLocked() (left map[mark]bool) {
 	return left
 }
 
-// exitReason says how a process ended; "" is exit status 0.
+// exitReason describes how a process exited, "" for exit status 0.
 func exitReason(s syscall.WaitStatus) string {
 	switch {
 	case s.Signaled():
@@ -389,11 +389,11 @@ func exitReason(s syscall.WaitStatus) string {
 	return ""
 }
 
-// sendFrame sends a frame to the daemon. If the daemon is gone serve finds out.
+// sendFrame sends a frame to the daemon. If the daemon has exited, serve detects it.
 func (w *warden) sendFrame(f frame) {
 	b, err := encodeFrame(f)
 	if err != nil {
-		return // frames of the guard are small
+		return // unreachable: the guard's frames are small
 	}
 	w.write.Lock()
 	defer w.write.Unlock()
@@ -401,8 +401,8 @@ func (w *warden) sendFrame(f frame) {
 	w.conn.Write(b)                                    //nolint:errcheck // see above
 }
 
-// killAll kills every descendant until none is left: one that forks while it is
-// killed is met in the next round.
+// killAll kills all descendants until none is left: a process that forks while it is being
+// killed is found in the next round.
 func (w *warden) killAll() {
 	self := os.Getpid()
 	for {

@@ -15,38 +15,39 @@ import (
 	"nize/store"
 )
 
-// Job is a command that reads its input, writes its answer and ends.
+// Job is a command that reads its input, writes its output and exits.
 type Job struct {
-	Argv  []string // the program by its path, or by a name on the PATH of nized
+	Argv  []string // the program by its path, or by a name on nized's PATH
 	Env   []string
 	Dir   string
 	Input []byte
-	// MaxOutput bounds the answer in bytes. One that writes more is killed.
+	// MaxOutput limits the output in bytes. A job that writes more is killed.
 	MaxOutput int
 
-	// Memory and Processes bound it and its descendants while it runs, if the
-	// system can measure them; 0 is no bound.
+	// Memory and Processes limit the job and its descendants while it runs, if the system
+	// can measure them; 0 means unlimited.
 	Memory    store.Size
 	Processes int
 }
 
-// JobError is a job that did not end well by its own doing.
+// JobError means that a job failed through its own fault.
 type JobError struct {
 	Why  string // "ended with exit status 1"
-	Last string // what it wrote last to standard error, of anybody's making
+	Last string // the end of its standard error; untrusted text
 }
 
 func (e *JobError) Error() string { return "it " + e.Why }
 
 const (
-	watchEvery = 100 * time.Millisecond // between samples of a job's use
-	orphanTime = time.Second            // for pipes that somebody holds open after a job's end
-	keptErrors = 2 << 10                // bytes of standard error
-	mostErrors = 4 << 20                // bytes of it that a job may write
+	watchEvery = 100 * time.Millisecond // between measurements of a job's use
+	orphanTime = time.Second            // for pipes that another process holds open after a job's exit
+	keptErrors = 2 << 10                // bytes of standard error that are kept
+	mostErrors = 4 << 20                // bytes of standard error that a job may write
 )
 
-// Run runs a job to its end, or to that of ctx, and returns its answer. Nothing of
-// its process group is left then, and with a guard nothing that descends from it. What is the job's own fault is a *[JobError].
+// Run runs a job until it exits or ctx ends, and returns its output. When it returns, its
+// whole process group has exited, and with a guard all its descendants. If the failure is
+// the job's own fault, it returns a *[JobError].
 func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]byte, error) {
 	path, err := exec.LookPath(job.Argv[0])
 	if err != nil {
@@ -58,7 +59,7 @@ func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]by
 		if err != nil {
 			return nil, fmt.Errorf("making a pipe: %w", err)
 		}
-		defer r.Close() // a second time is no harm
+		defer r.Close() // closing twice is harmless
 		defer w.Close()
 		if ours[i], theirs[i] = r, w; i == 0 {
 			ours[i], theirs[i] = w, r
@@ -74,13 +75,13 @@ func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]by
 	r := &run{child: child, ours: ours}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer func() { // also of what left its group and still holds the pipes
+	defer func() { // also for processes that left the group and still hold the pipes
 		r.kill("")
 		<-child.Done()
 	}()
 	defer context.AfterFunc(ctx, func() { r.kill("") })()
 	wg.Go(func() {
-		_, _ = ours[0].Write(job.Input) // one that doesn't read answers nothing, or without it
+		_, _ = ours[0].Write(job.Input) // a job that doesn't read its input may still answer
 		ours[0].Close()
 	})
 	wg.Go(func() { r.watch(job) })
@@ -113,18 +114,17 @@ func Run(ctx context.Context, spawn func(Command) (Child, error), job Job) ([]by
 	return out, nil
 }
 
-// run is a job under way.
+// run is a job in progress.
 type run struct {
 	child Child
 	ours  [3]*os.File
-	last  []byte // of standard error; only readErrors writes it
+	last  []byte // the end of standard error; written by readErrors only
 
 	mu  sync.Mutex
-	why string // it was killed for
+	why string // reason for the kill
 }
 
-// kill ends the job. Its pipes are closed, since a descendant may hold the other
-// ends.
+// kill ends the job. It closes the pipes, because a descendant may hold the other ends.
 func (r *run) kill(why string) {
 	r.mu.Lock()
 	if r.why == "" {
@@ -134,7 +134,7 @@ func (r *run) kill(why string) {
 	select {
 	case <-r.child.Done():
 	default:
-		_ = r.child.Signal(syscall.SIGKILL) // one that is gone is no error
+		_ = r.child.Signal(syscall.SIGKILL) // it may have exited already
 	}
 	for _, f := range r.ours {
 		f.Close()
@@ -147,7 +147,7 @@ func (r *run) reason() string {
 	return r.why
 }
 
-// readErrors keeps the end of standard error.
+// readErrors stores the end of standard error.
 func (r *run) readErrors() {
 	part, total := make([]byte, 4<<10), 0
 	for {
@@ -164,8 +164,8 @@ func (r *run) readErrors() {
 	}
 }
 
-// watch holds the job to its bounds until it has ended. What is in the pipes then
-// is read, and who else holds them is not waited for.
+// watch enforces the job's limits until it has exited. The content of the pipes is then
+// read, without waiting for other processes that hold them.
 func (r *run) watch(job Job) {
 	kernel := r.child.Limit(job.Memory)
 	tick := time.NewTicker(watchEvery)
@@ -174,7 +174,7 @@ func (r *run) watch(job Job) {
 		select {
 		case <-r.child.Done():
 			for _, f := range r.ours[1:] {
-				_ = f.SetReadDeadline(time.Now().Add(orphanTime)) // closed is as good
+				_ = f.SetReadDeadline(time.Now().Add(orphanTime)) // closing has the same effect
 			}
 			return
 		case <-tick.C:

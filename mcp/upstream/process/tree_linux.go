@@ -16,18 +16,18 @@ import (
 	"nize/store"
 )
 
-// Which child a process belongs to. As long as its ancestors live, they tell. One
-// whose parent has ended is the guard's, which is their subreaper, and then only
-// what it inherited can tell: the guard starts each child with a mark of its own in
-// a resource limit that Linux keeps and has had no use for since 2.4, and every
-// fork and exec passes it on, whatever becomes of session, group and environment. A
-// process may change its own mark. It is nobody's then, and the guard kills it.
+// To which child a process belongs. While its ancestors live, they determine it. A process
+// whose parent has exited is reparented to the guard, its subreaper, and can then only be
+// attributed by an inherited property: the guard starts each child with a unique mark in a
+// resource limit that Linux keeps but has not used since 2.4, and every fork and exec
+// inherits it, whatever happens to session, group and environment. A process may change its
+// own mark. Then it belongs to no child, and the guard kills it.
 const markLimit = 10 // RLIMIT_LOCKS
 
-// newMark returns a mark that no other child has.
+// newMark returns a unique mark.
 func newMark() mark { return mark(1<<61 | rand.Uint64N(1<<61)) }
 
-// inherit gives the processes that this one starts from now on a mark.
+// inherit sets the mark for all processes that this one starts from now on.
 func (m mark) inherit() error {
 	var is unix.Rlimit
 	if err := unix.Prlimit(0, markLimit, nil, &is); err != nil {
@@ -40,7 +40,7 @@ func (m mark) inherit() error {
 	return nil
 }
 
-// markOf returns the mark of a process; 0 if it has none or can't be asked.
+// markOf returns the mark of a process, or 0 if it has none or can't be read.
 func markOf(pid int) mark {
 	var is unix.Rlimit
 	if unix.Prlimit(pid, markLimit, nil, &is) != nil || is.Cur >= math.MaxInt64 {
@@ -49,18 +49,18 @@ func markOf(pid int) mark {
 	return mark(is.Cur)
 }
 
-// entry is what is read of /proc/PID/stat.
+// entry holds the fields that are read from /proc/PID/stat.
 type entry struct {
 	parent, group int
 	zombie        bool
 	resident      store.Size
 }
 
-// tree is the processes of this system at one moment, or nearly: one that starts
-// while it is read may be missing.
+// tree holds the processes of this system at approximately one moment: a process that
+// starts while it is read may be missing.
 type tree map[int]entry
 
-// readTree returns nil if there is no /proc.
+// readTree returns the tree, or nil if there is no /proc.
 func readTree() tree {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -90,8 +90,8 @@ func readEntry(pid int) (e entry, ok bool) {
 	return parseEntry(b)
 }
 
-// parseEntry reads a line of proc(5): pid (comm) state ppid pgrp … rss as the 24th
-// field. comm may hold anything, so the fields are counted from its end.
+// parseEntry parses a line of proc(5): pid (comm) state ppid pgrp … rss as the 24th field.
+// comm may contain any characters, so the fields are counted from its end.
 func parseEntry(stat []byte) (e entry, ok bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	fields := bytes.Fields(stat[end+1:])
@@ -120,8 +120,8 @@ func (t tree) below(pid int) []int {
 	return slices.DeleteFunc(all, func(p int) bool { return p == pid })
 }
 
-// orphans returns the children of this process that it did not start: their parents
-// have ended.
+// orphans returns the children of this process that it did not start: their parents have
+// exited.
 func orphans(started map[int]*ward) []int {
 	children, ok := ownChildren()
 	if !ok {
@@ -135,8 +135,8 @@ func orphans(started map[int]*ward) []int {
 	return slices.DeleteFunc(children, func(pid int) bool { return started[pid] != nil })
 }
 
-// ownChildren reads the children of this process's threads, which costs far less
-// than all of /proc; ok is false if the kernel doesn't list them.
+// ownChildren returns the children of this process's threads, which costs far less than
+// reading all of /proc. It returns ok false if the kernel doesn't list them.
 func ownChildren() (pids []int, ok bool) {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -146,7 +146,7 @@ func ownChildren() (pids []int, ok bool) {
 		b, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
 		if err != nil && !errors.Is(err, unix.ESRCH) {
 			if _, gone := os.Stat("/proc/self/task/" + thread.Name()); gone != nil {
-				continue // it has ended, and its children have another thread
+				continue // the thread has exited, and its children were given to another thread
 			}
 			return nil, false
 		}
@@ -159,8 +159,8 @@ func ownChildren() (pids []int, ok bool) {
 	return pids, true
 }
 
-// Measure returns what each child uses; one look at the system serves all of them.
-// ok is false if the system can't tell.
+// Measure returns the resource usage of each child with one pass over the system. It
+// returns ok false if the system doesn't support it.
 func Measure(children ...Child) (used []Usage, ok bool) {
 	all := readTree()
 	if all == nil {
@@ -189,13 +189,13 @@ func Measure(children ...Child) (used []Usage, ok bool) {
 	return used, true
 }
 
-// family tells which of some children each process belongs to.
+// family determines to which of some children each process belongs.
 type family struct {
 	all     tree
 	leaders map[int]int  // index of the child by its PID
-	marks   map[mark]int // and by its mark
+	marks   map[mark]int // index of the child by its mark
 	guards  map[int]bool // PIDs of guards
-	known   map[int]int  // answers of child
+	known   map[int]int  // cached results of child
 }
 
 // child returns the index of the child that a process belongs to, or -1.
@@ -203,7 +203,7 @@ func (f *family) child(pid int) int {
 	if i, ok := f.known[pid]; ok {
 		return i
 	}
-	f.known[pid] = -1 // also ends a circle, which a number that was used again can make
+	f.known[pid] = -1 // also ends a cycle, which a reused PID can create
 	e, ok := f.all[pid]
 	if !ok {
 		return -1

@@ -2,5 +2,6 @@
 
 package process
 
-// Measure can't tell here, so limits of memory and processes hold on Linux alone.
+// Measure returns ok false on this system, so limits of memory and processes are enforced
+// only on Linux.
 func Measure(...Child) ([]Usage, bool) { return nil, false }

@@ -2,9 +2,9 @@ package process
 
 import "nize/store"
 
-// Usage is what a child and everything that descends from it use, processes in
-// sessions and groups of their own included.
+// Usage is the resource usage of a child and all its descendants, including those in other
+// sessions and groups.
 type Usage struct {
-	PIDs   []int      // of processes that have not ended
-	Memory store.Size // resident; pages that two processes share count twice
+	PIDs   []int      // of running processes
+	Memory store.Size // resident memory; shared pages count once per process
 }
