@@ -50,7 +50,7 @@ func (d Catalog) EditChannel(ctx context.Context, by store.Caller, place string,
 		old := c
 		edit(&c)
 		c.Place = place
-		if c.Approvers != old.Approvers { // who was named and left stands in no other change's way
+		if c.Approvers != old.Approvers { // an unchanged policy may name a person who was removed
 			if err := access.CheckApprovers(t, c.Approvers); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (d Catalog) EditChannel(ctx context.Context, by store.Caller, place string,
 	return c, err
 }
 
-// saveChannel stores the settings of a channel; one without any goes.
+// saveChannel stores the settings of a channel, or deletes the record if there are none.
 func saveChannel(t *commit.Tx, by store.Caller, c store.Channel) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -73,12 +73,12 @@ func saveChannel(t *commit.Tx, by store.Caller, c store.Channel) error {
 		return t.PutRecord(by, th, c)
 	}
 	if t.Get(th.Bucket, []byte(th.ID)) == nil {
-		return nil // it had none
+		return nil // it had no record
 	}
 	return t.RemoveRecord(by, th)
 }
 
-// checkPeople refuses a list that names somebody who is not there.
+// checkPeople returns an error if a list names a user or group that doesn't exist.
 func checkPeople(t *commit.Tx, list []string) error {
 	for _, who := range list {
 		if id, ok := strings.CutPrefix(who, "user:"); ok && t.Get("users", []byte(id)) == nil {
@@ -88,8 +88,8 @@ func checkPeople(t *commit.Tx, list []string) error {
 	return access.CheckGroups(t, list)
 }
 
-// Rechannel replaces one whom channels name by another, or by nobody. A policy
-// keeps the name of who is gone: with one name less it might let others press.
+// Rechannel replaces a user that channels name by another, or removes the name. A policy
+// keeps the name of a removed user: with one name less it might let others approve.
 func Rechannel(t *commit.Tx, by store.Caller, from, into string) error {
 	all, err := commit.ListJSON[store.Channel](t, "channels", nil)
 	if err != nil {
@@ -111,9 +111,9 @@ func Rechannel(t *commit.Tx, by store.Caller, from, into string) error {
 	return nil
 }
 
-// unlistServer takes a server that goes out of the channels that name it: one
-// of that name that is made later must not get in unasked. A list that becomes
-// empty still allows none.
+// unlistServer removes a deleted server from the channels that name it, so that a server of
+// that name created later isn't allowed automatically. A list that becomes empty still
+// allows none.
 func unlistServer(t *commit.Tx, by store.Caller, server string) error {
 	all, err := commit.ListJSON[store.Channel](t, "channels", nil)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package catalog is what there is to use: servers with their tools, models,
-// channels, and the vectors of an index.
+// Package catalog stores servers with their tools, models, channels, and the vectors of an
+// index.
 //
 // # The buckets
 //
@@ -10,8 +10,8 @@
 //	channels      surface:team:channel               JSON
 //	vectors/MODEL  key                little-endian float32; a bucket for each model
 //
-// Forms are those of package commit.
+// Value forms are those of package commit.
 package catalog
 
-// Buckets are those of the nouns here.
+// Buckets are the buckets of this package.
 var Buckets = []string{"servers", "tools", "providers", "models", "channels", "vectors"}

@@ -11,8 +11,8 @@ import (
 	"nize/store/record/access"
 )
 
-// PutProvider implements [store.Models]. Without a Key, one that is kept stays
-// if HasKey is set and goes if it is not.
+// PutProvider implements [store.Models]. If p has no Key, the stored key is kept if HasKey
+// is set and deleted otherwise.
 func (d Catalog) PutProvider(ctx context.Context, by store.Caller, p store.Provider) error {
 	return d.db.Write(ctx, "storing provider "+p.Name, func(t *commit.Tx) error {
 		p := p
@@ -60,7 +60,7 @@ func decodeProvider(v []byte) (p store.Provider, sealed []byte, err error) {
 
 // ListProviders implements [store.Models].
 func (d Catalog) ListProviders(ctx context.Context) ([]store.Provider, error) {
-	stored, err := commit.Recall(ctx, d.db, "listing providers", allProviders{}, func(t *commit.Tx) (some storedProviders, err error) { // each model call asks
+	stored, err := commit.Recall(ctx, d.db, "listing providers", allProviders{}, func(t *commit.Tx) (some storedProviders, err error) { // every model call reads it
 		err = t.Each("providers", nil, func(_, v []byte) error {
 			p, sealed, err := decodeProvider(v)
 			some.list, some.keys = append(some.list, p), append(some.keys, commit.CloneBytes(sealed))
@@ -120,7 +120,7 @@ func (d Catalog) PutModel(ctx context.Context, by store.Caller, m store.ModelNam
 
 // ListModels implements [store.Models].
 func (d Catalog) ListModels(ctx context.Context) (list []store.ModelName, err error) {
-	list, err = commit.Recall(ctx, d.db, "listing models", allModels{}, func(t *commit.Tx) ([]store.ModelName, error) { // each model call asks
+	list, err = commit.Recall(ctx, d.db, "listing models", allModels{}, func(t *commit.Tx) ([]store.ModelName, error) { // every model call reads it
 		return commit.ListJSON[store.ModelName](t, "models", nil)
 	}, "models")
 	return slices.Clone(list), err
@@ -140,7 +140,7 @@ func (d Catalog) remove(ctx context.Context, by store.Caller, th commit.Record) 
 	})
 }
 
-// allProviders and allModels are the keys under which those are recalled.
+// allProviders and allModels are the cache keys of the lists.
 type (
 	allProviders struct{}
 	allModels    struct{}

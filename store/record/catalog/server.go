@@ -13,15 +13,14 @@ import (
 	"nize/store/record/access"
 )
 
-// Catalog is what there is to use: servers with their tools, models, channels, and
-// the vectors of an index.
+// Catalog stores servers with their tools, models, channels, and the vectors of an index.
 type Catalog struct{ db *commit.DB }
 
-// Over returns servers, models, channels and vectors as db keeps them.
+// Over returns the catalog stored in db.
 func Over(db *commit.DB) Catalog { return Catalog{db} }
 
-// PutServer implements [store.Servers]. Revisions come from one counter for
-// all servers, so that a name that is used again never repeats one.
+// PutServer implements [store.Servers]. Revisions come from one counter for all servers, so
+// a reused name never gets an earlier revision.
 func (d Catalog) PutServer(ctx context.Context, by store.Caller, s store.Server, rev uint64) (store.Server, error) {
 	err := d.db.Write(ctx, "storing server "+s.Name, func(t *commit.Tx) error {
 		if err := store.CheckSlug(s.Name); err != nil {
@@ -71,8 +70,8 @@ func SaveServer(t *commit.Tx, by store.Caller, s *store.Server) (err error) {
 	return t.Event(commit.Note{By: by, Kind: "server.put", Subject: s.Name, Data: s})
 }
 
-// DeleteServer implements [store.Servers]. Vectors are cached by the hash of
-// their content, which servers may share; they go by the bound of their cache.
+// DeleteServer implements [store.Servers]. It keeps cached vectors: they are keyed by the
+// hash of their content, which servers may share, and the cache limit removes them.
 func (d Catalog) DeleteServer(ctx context.Context, by store.Caller, name string) error {
 	return d.db.Write(ctx, "removing server "+name, func(t *commit.Tx) error {
 		if t.Get("servers", []byte(name)) == nil {
@@ -113,7 +112,7 @@ func (d Catalog) ListServers(ctx context.Context) (list []store.Server, err erro
 	return list, err
 }
 
-// encodeTool keeps the server's own bytes of the schemas.
+// encodeTool preserves the server's own bytes of the schemas.
 func encodeTool(tool store.Tool) ([]byte, error) {
 	head := tool
 	head.InputSchema, head.OutputSchema, head.Meta = nil, nil, nil
@@ -131,14 +130,14 @@ func decodeTool(v []byte) (store.Tool, error) {
 	}
 	tool, err := commit.DecodeJSON[store.Tool](p[0])
 	tool.InputSchema, tool.OutputSchema, tool.Meta = commit.CloneBytes(p[1]), commit.CloneBytes(p[2]), commit.CloneBytes(p[3])
-	if tool.Accepted == tool.Pin { // of most tools, and they are kept for long
+	if tool.Accepted == tool.Pin { // true of most tools, and they are kept for a long time
 		tool.Accepted = tool.Pin
 	}
 	return tool, err
 }
 
-// PutTools implements [store.Tools]. The server must be registered, unless its
-// name is one of nize's own (native, agent).
+// PutTools implements [store.Tools]. The server must be registered, unless its name is one
+// of nize's own (native, agent).
 func (d Catalog) PutTools(ctx context.Context, by store.Caller, server string, tools []store.Tool) (store.ToolDiff, error) {
 	var diff store.ToolDiff
 	err := d.db.Write(ctx, "storing the tools of "+server, func(t *commit.Tx) error {
@@ -186,7 +185,7 @@ func (d Catalog) PutTools(ctx context.Context, by store.Caller, server string, t
 		}
 		t.Change(store.Change{Kind: "tools", ID: server})
 		if len(diff.Added)+len(diff.Changed)+len(diff.Removed) == 0 {
-			return nil // a state or a finding: the trail has the definitions only
+			return nil // a state or a finding changed: the trail records only definitions
 		}
 		return t.Event(commit.Note{By: by, Kind: "tools.put", Subject: server, Data: diff})
 	})
@@ -196,7 +195,7 @@ func (d Catalog) PutTools(ctx context.Context, by store.Caller, server string, t
 	return diff, nil
 }
 
-// putTool stores one tool of a list, if it differs from what is there.
+// putTool stores one tool of a list if it differs from the stored one.
 func putTool(t *commit.Tx, tool, old store.Tool, was bool, diff *store.ToolDiff) error {
 	if tool.Accepted == "" {
 		tool.Accepted = old.Accepted
@@ -255,13 +254,13 @@ func (d Catalog) ListTools(ctx context.Context, server string) (list []store.Too
 			return err
 		})
 	})
-	if server == "" { // those of one have the order of their keys
+	if server == "" { // the tools of one server are in the order of their keys
 		slices.SortFunc(list, func(a, b store.Tool) int { return strings.Compare(a.ID(), b.ID()) })
 	}
 	return list, err
 }
 
-// AcceptTool implements [store.Tools]. A tool that its schema refused stays
+// AcceptTool implements [store.Tools]. A tool that was refused for its schema stays
 // refused; any other becomes accepted.
 func (d Catalog) AcceptTool(ctx context.Context, by store.Caller, id, pin string) error {
 	return d.db.Write(ctx, "accepting tool "+id, func(t *commit.Tx) error {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxVectors bounds the cache of one model: a hundred thousand tools.
+	// maxVectors limits the cache of one model: a hundred thousand tools.
 	maxVectors = 100_000
-	// vectorChunk bounds one transaction, about 2 MB of long vectors.
+	// vectorChunk limits one transaction, about 2 MB of long vectors.
 	vectorChunk = 256
 )
 
@@ -43,8 +43,8 @@ func (d Catalog) GetVectors(ctx context.Context, model string, keys []string) (m
 	return out, err
 }
 
-// PutVectors implements [store.Vectors]. It is a cache: beyond 100,000 vectors
-// of a model, others give way.
+// PutVectors implements [store.Vectors]. Beyond 100,000 vectors of a model, others are
+// evicted.
 func (d Catalog) PutVectors(ctx context.Context, model string, vecs map[string][]float32) error {
 	if err := commit.CheckIDs("model", model); err != nil {
 		return err
@@ -71,11 +71,11 @@ func (d Catalog) PutVectors(ctx context.Context, model string, vecs map[string][
 	return nil
 }
 
-// VectorsOf is the bucket of a model's vectors.
+// VectorsOf returns the bucket of a model's vectors.
 func VectorsOf(model string) string { return "vectors/" + model }
 
-// countVectors is how many a model has. The number stands beside them, since an
-// engine can only count by walking.
+// countVectors returns the number of a model's vectors. It is stored separately, because an
+// engine can only count by iterating.
 func countVectors(t *commit.Tx, model string) (n int) {
 	if v := t.Get("meta", []byte(VectorsOf(model))); v != nil {
 		return int(commit.DecodeSeq(v))
@@ -86,7 +86,7 @@ func countVectors(t *commit.Tx, model string) (n int) {
 	return n
 }
 
-// putVector stores one vector and says how many were added by it.
+// putVector stores one vector and returns the number of added vectors, 0 or 1.
 func putVector(t *commit.Tx, model, k string, vec []float32) (added int, err error) {
 	if len(vec) == 0 {
 		return 0, fmt.Errorf("vector %q is empty", k)
@@ -101,9 +101,9 @@ func putVector(t *commit.Tx, model, k string, vec []float32) (added int, err err
 	return added, t.Put(VectorsOf(model), []byte(k), v)
 }
 
-// trimVectors deletes what is over the limit and notes how many are left. It
-// deletes from a random place on: keys are hashes, so that is a fair choice
-// without a second index.
+// trimVectors deletes the vectors beyond the limit and stores how many are left. It deletes
+// from a random position on: keys are hashes, so the choice is uniform without a second
+// index.
 func trimVectors(t *commit.Tx, model string, n, limit int) error {
 	for _, k := range someKeys(t, VectorsOf(model), n-limit) {
 		if err := t.Delete(VectorsOf(model), k); err != nil {
@@ -113,7 +113,7 @@ func trimVectors(t *commit.Tx, model string, n, limit int) error {
 	return t.Put("meta", []byte(VectorsOf(model)), commit.SeqKey(uint64(min(n, limit))))
 }
 
-// someKeys copies n keys from a random place on, around the end.
+// someKeys returns copies of n keys from a random position on, wrapping at the end.
 func someKeys(t *commit.Tx, bucket string, n int) (out [][]byte) {
 	from := []byte{"0123456789abcdef"[rand.IntN(16)], "0123456789abcdef"[rand.IntN(16)]}
 	for _, r := range []kv.Range{{From: from}, {Before: from}} {

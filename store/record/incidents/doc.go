@@ -1,11 +1,11 @@
-// Package incidents is what operators were alerted of.
+// Package incidents stores the incidents that operators are notified of.
 //
 // # The buckets
 //
-//	incidents     i id; a kind 0 subject; d id                        JSON; id of the active one; -, its message is due
+//	incidents     i id; a kind 0 subject; d id                        JSON; id of the active incident; -, a message is due
 //
-// Forms are those of package commit.
+// Value forms are those of package commit.
 package incidents
 
-// Buckets are those of the nouns here.
+// Buckets are the buckets of this package.
 var Buckets = []string{"incidents"}

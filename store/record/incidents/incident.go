@@ -14,11 +14,11 @@ import (
 // Incidents implements [store.Incidents].
 type Incidents struct{ db *commit.DB }
 
-// Over returns incidents as db keeps them.
+// Over returns the incidents stored in db.
 func Over(db *commit.DB) Incidents { return Incidents{db} }
 
-// The keys of the bucket incidents: the record by its id, the id of the active
-// one by kind and subject, and the ids of those whose message is due.
+// The keys of the bucket incidents: the record by its id, the id of the active incident by
+// kind and subject, and the ids of incidents whose message is due.
 func incidentKey(id string) []byte    { return []byte("i" + id) }
 func incidentDueKey(id string) []byte { return []byte("d" + id) }
 func incidentOf(i store.Incident) []byte {
@@ -84,8 +84,8 @@ func (d Incidents) NoteDelivery(ctx context.Context, by store.Caller, id string,
 	return err
 }
 
-// moveIncident changes one incident; where change errs, the incident is
-// returned as it is.
+// moveIncident changes one incident. If change returns an error, the incident is returned
+// unchanged.
 func (d Incidents) moveIncident(ctx context.Context, by store.Caller, what, id string, change func(*store.Incident, time.Time) error) (out store.Incident, err error) {
 	err = d.db.WriteUrgent(ctx, "incident "+id, func(t *commit.Tx) error {
 		if out, err = incident(t, id); err != nil {
@@ -109,8 +109,8 @@ func putIncident(t *commit.Tx, by store.Caller, what string, i store.Incident) e
 	if err := t.PutJSON("incidents", incidentKey(i.ID), record.OfIncident(i)); err != nil {
 		return err
 	}
-	// What is noted of an incident that is over must not take the place of the
-	// next of its kind and subject.
+	// Changing an incident that has ended must not replace the active one of the same kind
+	// and subject.
 	if active := incidentOf(i); i.Active() || string(t.Get("incidents", active)) == i.ID {
 		if err := mark(t, active, []byte(i.ID), i.Active()); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (d Incidents) ListIncidents(ctx context.Context, q store.IncidentQuery) (li
 	return list, err
 }
 
-// PruneIncidents deletes a chunk of the incidents that were over before.
+// PruneIncidents deletes a chunk of the incidents that ended before a time.
 func PruneIncidents(t *commit.Tx, before time.Time) (n int, more bool, err error) {
 	keys := t.Keys("incidents", []byte("i"), commit.Chunk)
 	for _, k := range keys {

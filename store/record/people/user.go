@@ -277,5 +277,6 @@ func cancelCalls(t *commit.Tx, by store.Caller, user string, why store.Text) err
 	return nil
 }
 
-// maxWaiting is more calls than can wait for one person (approvals.max_pending).
+// maxWaiting is more than the number of calls that can wait for one person
+// (approvals.max_pending).
 const maxWaiting = 1 << 20

@@ -1,3 +1,4 @@
-// Package retention forgets: what is older than it is to be kept, a conversation, a
-// person. It has no bucket of its own, and knows those of all other nouns.
+// Package retention prunes old records and erases conversations and people.
+//
+// It has no bucket of its own, and accesses those of all other packages.
 package retention

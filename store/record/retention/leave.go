@@ -32,7 +32,7 @@ func (d Retention) ForgetUser(ctx context.Context, by store.Caller, user string)
 	if err != nil {
 		return f, err
 	}
-	if err := d.db.Flush(ctx); err != nil { // their newest calls, too
+	if err := d.db.Flush(ctx); err != nil { // so that their newest calls are included
 		return f, err
 	}
 	for _, step := range []func(context.Context, people.Gone, *store.Forgotten) error{d.forgetThreads, d.forgetCalls, d.forgetTurns, d.forgetLearned} {
@@ -45,7 +45,7 @@ func (d Retention) ForgetUser(ctx context.Context, by store.Caller, user string)
 	}
 	for _, id := range g.IDs {
 		err := d.db.Write(ctx, "forgetting user "+user, func(t *commit.Tx) error {
-			if t.Get("erasures", []byte(id)) != nil { // one that was interrupted
+			if t.Get("erasures", []byte(id)) != nil { // an earlier erasure was interrupted
 				return nil
 			}
 			return t.PutJSON("erasures", []byte(id), commit.Erasure{Identities: g.Identities})
@@ -60,7 +60,7 @@ func (d Retention) ForgetUser(ctx context.Context, by store.Caller, user string)
 		}
 	}
 	if f.Running > 0 {
-		return f, nil // there is something left to come back for
+		return f, nil // something is left for the next attempt
 	}
 	return f, d.db.Write(ctx, "forgetting user "+user, func(t *commit.Tx) error {
 		if err := forgetTokens(t, g.IDs); err != nil {
@@ -73,7 +73,7 @@ func (d Retention) ForgetUser(ctx context.Context, by store.Caller, user string)
 	})
 }
 
-// forgetTokens deletes the revoked tokens, whose names may tell something.
+// forgetTokens deletes the revoked tokens, whose names may be personal data.
 func forgetTokens(t *commit.Tx, users []string) error {
 	for _, user := range users {
 		list, err := access.TokensOf(t, user, "")
@@ -89,8 +89,8 @@ func forgetTokens(t *commit.Tx, users []string) error {
 	return nil
 }
 
-// forgetThreads deletes the conversations that they began. What was called in
-// them is [Retention.forgetCalls]' matter.
+// forgetThreads deletes the conversations that the user began, but not their calls, which
+// [Retention.forgetCalls] handles.
 func (d Retention) forgetThreads(ctx context.Context, g people.Gone, f *store.Forgotten) error {
 	for _, id := range g.IDs {
 		for more := true; more; {
@@ -119,8 +119,8 @@ func (d Retention) forgetThreads(ctx context.Context, g people.Gone, f *store.Fo
 	return nil
 }
 
-// walk visits every key of a bucket in pages, each a transaction of its own,
-// and lets visit change what it is shown. n counts what it changed.
+// walk calls visit for every key of a bucket in pages, each in a transaction of its own;
+// visit may change its entry. n counts the changed entries.
 func (d Retention) walk(ctx context.Context, bucket string, visit func(t *commit.Tx, k, v []byte) (changed bool, err error)) (n int, err error) {
 	after := []byte(nil)
 	for more := true; more; {
@@ -164,8 +164,8 @@ func (d Retention) walk(ctx context.Context, bucket string, visit func(t *commit
 	return n, nil
 }
 
-// forgetCalls takes out of their calls what was asked and answered, and out of
-// other people's the name under which they decided.
+// forgetCalls removes arguments and results from the user's calls, and their name from
+// other people's calls that they decided.
 func (d Retention) forgetCalls(ctx context.Context, g people.Gone, f *store.Forgotten) error {
 	running := map[string]bool{}
 	n, err := d.walk(ctx, "calls", func(t *commit.Tx, k, v []byte) (bool, error) {
@@ -202,7 +202,7 @@ func (d Retention) forgetCalls(ctx context.Context, g people.Gone, f *store.Forg
 	return err
 }
 
-// stripCall leaves of a call what is counted: which tool, when, how it ended.
+// stripCall reduces a call to what is counted: the tool, the time and the outcome.
 func stripCall(t *commit.Tx, s *calls.StoredCall) error {
 	if err := forgetView(t, s.Head); err != nil {
 		return err
@@ -232,7 +232,7 @@ func stripCall(t *commit.Tx, s *calls.StoredCall) error {
 	return nil
 }
 
-// forgetLearned takes out what their requests taught the index.
+// forgetLearned deletes what the index learned from the user's requests.
 func (d Retention) forgetLearned(ctx context.Context, g people.Gone, f *store.Forgotten) error {
 	return d.db.Write(ctx, "forgetting what was learned", func(t *commit.Tx) error {
 		n := 0
@@ -243,12 +243,12 @@ func (d Retention) forgetLearned(ctx context.Context, g people.Gone, f *store.Fo
 			}
 			n += one
 		}
-		f.Feedback = n // set, not added: this may run again
+		f.Feedback = n // assigned, not added, because this may run again
 		return nil
 	})
 }
 
-// forgetTurns takes their words out of other people's conversations.
+// forgetTurns removes the user's words from other people's conversations.
 func (d Retention) forgetTurns(ctx context.Context, g people.Gone, f *store.Forgotten) (err error) {
 	f.Turns, err = d.walk(ctx, "turns", func(t *commit.Tx, k, v []byte) (bool, error) {
 		p, err := commit.UnpackN(v, 2)
@@ -273,7 +273,7 @@ func (d Retention) forgetTurns(ctx context.Context, g people.Gone, f *store.Forg
 		if said {
 			turn.By = store.Caller{User: turn.By.User, Role: turn.By.Role, Surface: turn.By.Surface}
 		}
-		if read { // what was for them alone
+		if read { // it was only for them
 			opaque = nil
 			for i := range turn.Calls {
 				turn.Calls[i].Args = ""
@@ -288,7 +288,7 @@ func (d Retention) forgetTurns(ctx context.Context, g people.Gone, f *store.Forg
 	return err
 }
 
-// argsOf is what a turn's calls were made with.
+// argsOf returns the arguments of a turn's calls.
 func argsOf(t store.Turn) (all string) {
 	for _, c := range t.Calls {
 		all += c.Args

@@ -13,18 +13,18 @@ import (
 	"nize/store/record/threads"
 )
 
-// forgetPrefix heads the keys in the bucket erasures that are of conversations.
+// forgetPrefix is the key prefix of conversations in the bucket erasures.
 const forgetPrefix = "thread:"
 
-// ForgetThread implements [store.Privacy]. The first transaction takes the
-// conversation out of reach: nothing finds it or adds to it any more. What it
-// held goes in small ones behind it.
+// ForgetThread implements [store.Privacy]. The first transaction makes the conversation
+// inaccessible: nothing finds it or adds to it any more. Its content is then deleted in
+// small transactions.
 func (d Retention) ForgetThread(ctx context.Context, by store.Caller, thread string) (store.Forgotten, error) {
 	var f store.Forgotten
 	if err := commit.CheckIDs("conversation id", thread); err != nil {
 		return f, fmt.Errorf("forgetting a conversation: %w", err)
 	}
-	if err := d.db.Flush(ctx); err != nil { // its newest calls, too
+	if err := d.db.Flush(ctx); err != nil { // so that its newest calls are included
 		return f, err
 	}
 	if err := d.trail.LockErasing(ctx); err != nil {
@@ -33,7 +33,7 @@ func (d Retention) ForgetThread(ctx context.Context, by store.Caller, thread str
 	defer d.trail.UnlockErasing()
 	err := d.db.Write(ctx, "forgetting conversation "+thread, func(t *commit.Tx) error {
 		if t.Get("erasures", []byte(forgetPrefix+thread)) != nil {
-			return nil // it was interrupted
+			return nil // an earlier erasure was interrupted
 		}
 		th, err := commit.GetJSON[store.Thread](t, "threads", []byte(thread))
 		if err != nil {
@@ -50,8 +50,7 @@ func (d Retention) ForgetThread(ctx context.Context, by store.Caller, thread str
 	return d.forgetThread(ctx, thread)
 }
 
-// beginForgetting takes a conversation out of reach and notes what is to be
-// erased behind it.
+// beginForgetting makes a conversation inaccessible and records what must be erased.
 func beginForgetting(t *commit.Tx, by store.Caller, th store.Thread) error {
 	e, err := t.Erasure()
 	if err != nil {
@@ -89,8 +88,8 @@ func beginForgetting(t *commit.Tx, by store.Caller, th store.Thread) error {
 	}{len(e.Calls)}})
 }
 
-// forgetThread erases what is left of a conversation that is out of reach. It
-// may be repeated; erasing is locked.
+// forgetThread erases the rest of an inaccessible conversation. It may be repeated; the
+// caller holds the erasure lock.
 func (d Retention) forgetThread(ctx context.Context, thread string) (store.Forgotten, error) {
 	f := store.Forgotten{Conversations: 1}
 	var e commit.Erasure
@@ -139,11 +138,11 @@ func (d Retention) forgetThread(ctx context.Context, thread string) (store.Forgo
 	return f, err
 }
 
-// forgetCall leaves of a call what is counted.
+// forgetCall reduces a call to what is counted.
 func forgetCall(t *commit.Tx, id string) error {
 	s, err := calls.LoadCall(t, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // retention took it
+		return nil // retention deleted it
 	}
 	if err != nil {
 		return err

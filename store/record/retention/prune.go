@@ -18,18 +18,18 @@ import (
 	"nize/store/record/threads"
 )
 
-// Retention forgets: what is old, a conversation, a person.
+// Retention prunes old records and erases conversations and people.
 type Retention struct {
 	db    *commit.DB
 	trail *commit.Trail
 }
 
-// Over returns what forgets what db keeps; trail is its trail.
+// Over returns the Retention of db and its trail.
 func Over(db *commit.DB, trail *commit.Trail) Retention { return Retention{db, trail} }
 
-// Prune implements [store.DB]. With a conversation go its turns and the calls
-// that it made; a call outside any goes with the audit trail's time. Usage
-// goes by whole days, rows and counters together.
+// Prune implements [store.DB]. A conversation is deleted with its turns and the calls that
+// it made; a call outside a conversation is deleted with the audit trail of its time. Usage
+// is deleted by whole days, rows and counters together.
 func (d Retention) Prune(ctx context.Context, keep store.Retention) (store.Pruned, error) {
 	var p store.Pruned
 	now := d.db.Now()
@@ -77,7 +77,7 @@ func (d Retention) Prune(ctx context.Context, keep store.Retention) (store.Prune
 	return p, nil
 }
 
-// older returns up to a chunk of index keys under prefix whose time is before.
+// older returns up to a chunk of index keys under prefix with a time before the given one.
 func older(t *commit.Tx, bucket, prefix string, before time.Time) [][]byte {
 	end := append([]byte(prefix), commit.TimeKey(before)...)
 	keys := t.Keys(bucket, []byte(prefix), commit.Chunk)
@@ -119,7 +119,7 @@ func pruneThread(t *commit.Tx, before time.Time) (int, bool, error) {
 	return 1, true, nil
 }
 
-// deleteCall deletes a call that ended and says how many that were.
+// deleteCall deletes a call that has ended and returns the number of deleted calls.
 func deleteCall(t *commit.Tx, id string) (int, error) {
 	s, err := calls.LoadCall(t, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !s.Head.State.Final() {
@@ -139,12 +139,12 @@ func deleteCall(t *commit.Tx, id string) (int, error) {
 	return 1, t.Delete("calls", []byte(id))
 }
 
-// forgetView deletes what the view of a call said and keeps.
+// forgetView deletes the context and the state of a call's view.
 func forgetView(t *commit.Tx, c store.Call) error {
 	return errors.Join(t.Delete("view_contexts", commit.Key(c.Thread, c.ID)), t.DeletePrefix("view_states", commit.Key(c.ID, "")))
 }
 
-// pruneOutputs takes the results out of old calls.
+// pruneOutputs deletes the results of old calls.
 func pruneOutputs(t *commit.Tx, before time.Time) (int, bool, error) {
 	keys := older(t, "calls_by", "r", before)
 	for _, k := range keys {
@@ -167,8 +167,8 @@ func pruneOutputs(t *commit.Tx, before time.Time) (int, bool, error) {
 	return len(keys), len(keys) == commit.Chunk, nil
 }
 
-// pruneCalls deletes calls that ended. It ends at a chunk in which none did,
-// since what is still open is younger than any retention that makes sense.
+// pruneCalls deletes calls that have ended. It stops at a chunk without such a call, since
+// open calls are younger than any sensible retention.
 func pruneCalls(t *commit.Tx, before time.Time) (int, bool, error) {
 	keys, n := older(t, "calls_by", "a", before), 0
 	for _, k := range keys {
@@ -181,9 +181,9 @@ func pruneCalls(t *commit.Tx, before time.Time) (int, bool, error) {
 	return n, len(keys) == commit.Chunk && n > 0, nil
 }
 
-// pruneTrail deletes a chunk of old events; deleted is how many went before, in
-// this run. The first chunk and the last one leave a checkpoint: a run over a
-// million events must not fill the trail with its own.
+// pruneTrail deletes a chunk of old events; deleted is the number deleted earlier in this
+// run. Only the first and the last chunk append a checkpoint: a run over a million events
+// must not fill the trail with its own.
 func pruneTrail(t *commit.Tx, before time.Time, deleted int) (int, bool, error) {
 	n, err := t.PruneEvents(before, commit.Chunk)
 	if err != nil || n+deleted == 0 {
@@ -196,7 +196,7 @@ func pruneTrail(t *commit.Tx, before time.Time, deleted int) (int, bool, error) 
 	return n, more, t.Checkpoint(commit.Note{By: store.System, Kind: "audit.prune", Subject: "events", Data: struct {
 		Deleted int       `json:"deleted"`
 		Before  time.Time `json:"before"`
-		More    bool      `json:"more,omitempty"` // it was the first part only
+		More    bool      `json:"more,omitempty"` // more follow
 	}{deleted + n, before, more}})
 }
 
@@ -232,8 +232,8 @@ func pruneUsage(t *commit.Tx, before time.Time) (int, bool, error) {
 	return old, old > 0, nil
 }
 
-// oldCounters deletes a chunk of what was counted for persons, whose keys stand
-// before the time: it goes from one person's dimension to the next.
+// oldCounters deletes a chunk of the counters of persons from before the time. It seeks
+// from one person's dimension to the next.
 func oldCounters(t *commit.Tx, before time.Time) (int, error) {
 	var keys [][]byte
 	for next := []byte{}; next != nil && len(keys) < commit.Chunk; {
@@ -259,7 +259,7 @@ func oldCounters(t *commit.Tx, before time.Time) (int, error) {
 	return len(keys), nil
 }
 
-// longest is how long anything about a person is kept, 0 for ever.
+// longest returns how long any data about a person is kept, 0 for ever.
 func longest(keep store.Retention) time.Duration {
 	all := []time.Duration{keep.Conversations, keep.Audit, keep.Usage}
 	if slices.Contains(all, 0) {
@@ -268,8 +268,8 @@ func longest(keep store.Retention) time.Duration {
 	return slices.Max(all)
 }
 
-// pruneRemoved forgets who was removed, once nothing of them is kept that an
-// erasure could find.
+// pruneRemoved deletes the records of removed users once no other data of theirs is left
+// that an erasure could find.
 func pruneRemoved(t *commit.Tx, before time.Time) (int, bool, error) {
 	for _, k := range t.Keys("removed", nil, 0) {
 		g, err := commit.GetJSON[people.Gone](t, "removed", k)
@@ -286,7 +286,7 @@ func pruneRemoved(t *commit.Tx, before time.Time) (int, bool, error) {
 	return 0, false, nil
 }
 
-// pruneLinks forgets codes that expired, and wrong ones that count no more.
+// pruneLinks deletes expired codes, and wrong attempts that no longer count.
 func pruneLinks(t *commit.Tx, _ time.Time) (int, bool, error) {
 	for _, k := range t.Keys("link_tries", nil, 0) {
 		had, err := commit.GetJSON[people.Tries](t, "link_tries", k)

@@ -16,22 +16,22 @@ import (
 	"nize/store/record/access"
 )
 
-// Spending is what was used and what may be: rows, counters, budgets.
+// Spending stores usage and budgets: rows, counters, limits.
 type Spending struct {
 	db   *commit.DB
 	held *held
 }
 
-// Over returns spending and budgets as db keeps them.
+// Over returns the spending and budgets stored in db.
 func Over(db *commit.DB) Spending {
 	return Spending{db, &held{running: map[string]store.Reservation{}}}
 }
 
-// What is used of a budget is not counted apart: it is the sum of the usage
-// counters of the days of its period, so it can't differ from the report. What
-// calls that run have reserved stands in a bucket of its own, which a start
-// empties. Calls of tools count when they begin: a counter of each person's runs
-// of each tool and day, kept for the tools that have a budget.
+// The use of a budget is not counted separately: it is the sum of the usage counters of the
+// days of its period, so it can't differ from the report. The reservations of running calls
+// are in a bucket of their own, which startup empties. Calls of tools count when they
+// begin: there is a counter of runs for each person, tool and day, for the tools that have
+// a budget.
 
 func budgetKey(b store.Budget) []byte {
 	k := commit.Key(b.Subject, string(b.Period), string(b.Unit))
@@ -55,7 +55,7 @@ func (d Spending) PutBudget(ctx context.Context, by store.Caller, b store.Budget
 			return err
 		}
 		kind, name, _ := strings.Cut(b.Subject, ":")
-		of, isProject := project.IDOf(name) // a project stands where a user would
+		of, isProject := project.IDOf(name) // a project takes the place of a user
 		if kind == "user" && isProject && t.Get("projects", []byte(of)) == nil ||
 			kind == "user" && !isProject && b.Subject != store.Everybody && name != store.System.User && t.Get("users", []byte(name)) == nil ||
 			kind == "group" && t.Get("groups", []byte(name)) == nil {
@@ -84,8 +84,8 @@ func (d Spending) DeleteBudget(ctx context.Context, by store.Caller, b store.Bud
 	})
 }
 
-// MoveBudgets gives a person's own budgets to another, whose they narrow and
-// never widen; "" deletes them.
+// MoveBudgets gives a person's own budgets to another, which may lower but never raise the
+// other's limits; if into is "", it deletes them.
 func MoveBudgets(t *commit.Tx, by store.Caller, from, into string) error {
 	list, err := commit.ListJSON[store.Budget](t, "budgets", commit.Key("user:"+from, ""))
 	if err != nil {
@@ -143,12 +143,12 @@ func (d Spending) ListBudgets(ctx context.Context) (list []store.BudgetState, er
 
 // BudgetsFor implements [store.Budgets].
 func (d Spending) BudgetsFor(ctx context.Context, r store.Reservation) (list []store.BudgetState, err error) {
-	if r.Tool == "" || r.Tool == store.OfAnything { // calls of tools are not counted by the journal
+	if r.Tool == "" || r.Tool == store.OfAnything { // the journal doesn't contain counts of calls of tools
 		if err := d.db.CatchUp(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if r.Tool != "" && r.Tool != store.OfAnything { // each call asks: where no tool has one, at once
+	if r.Tool != "" && r.Tool != store.OfAnything { // every call reads them: return at once if no tool has a budget
 		some, err := commit.Recall(ctx, d.db, "reading budgets", anyOfTools{}, budgetsOfTools, "budgets")
 		if !some || err != nil {
 			return nil, err
@@ -165,7 +165,7 @@ func (d Spending) BudgetsFor(ctx context.Context, r store.Reservation) (list []s
 
 type anyOfTools struct{}
 
-// budgetsOfTools says whether any tool has a budget.
+// budgetsOfTools reports whether any tool has a budget.
 func budgetsOfTools(t *commit.Tx) (bool, error) {
 	for k := range t.Scan("budgets", kv.Range{}) {
 		if bytes.Count(k, []byte{0}) >= 3 {
@@ -205,7 +205,7 @@ func (d Spending) Reserve(ctx context.Context, by store.Caller, r store.Reservat
 				return nil
 			case s.Used+s.Reserved >= s.Limit:
 				refused = &store.BudgetError{BudgetState: s}
-				return markBudget(t, by, s) // its limit may have come down to what is used
+				return markBudget(t, by, s) // its limit may have been lowered to the used amount
 			}
 		}
 		if r.Tool != "" {
@@ -229,8 +229,8 @@ func (d Spending) Reserve(ctx context.Context, by store.Caller, r store.Reservat
 	return err
 }
 
-// countRun counts a call of a tool that begins, and tells of the budgets that are
-// short with it. Where no budget is of that tool, nothing is counted.
+// countRun counts a call of a tool that begins, and appends events for the budgets that it
+// brings near or to their limit. If no budget applies to that tool, nothing is counted.
 func countRun(t *commit.Tx, by store.Caller, r store.Reservation, states []store.BudgetState) error {
 	if len(states) == 0 {
 		return nil
@@ -249,7 +249,7 @@ func countRun(t *commit.Tx, by store.Caller, r store.Reservation, states []store
 	return nil
 }
 
-// runsOf is how many calls of the tools that a pattern matches somebody began.
+// runsOf returns how many calls of the tools that a pattern matches a user began.
 func runsOf(t *commit.Tx, user, pattern string, from, to time.Time) (n int64, err error) {
 	prefix := append(commit.Key(user, ""), dimRuns)
 	end := UsageKey(dimRuns, to, "")[1:]
@@ -278,15 +278,15 @@ func (d Spending) SettleSpend(ctx context.Context, by store.Caller, s store.Spen
 	}
 	var crossed []store.BudgetState
 	err := d.db.Write(ctx, "booking a model call", func(t *commit.Tx) (err error) {
-		// The store's time, which never goes back: a clock that was set back must
-		// not book on a day whose budget is over.
+		// Use the store's time, which never goes back: after a clock was set back, the call
+		// must not be booked on a day whose budget has ended.
 		crossed, err = settle(t, by, s, t.Now)
 		return err
 	})
 	return crossed, err
 }
 
-// settle books a model call at that time, in place of what it reserved.
+// settle books a model call at that time and removes its reservation.
 func settle(t *commit.Tx, by store.Caller, s store.Spend, at time.Time) (crossed []store.BudgetState, err error) {
 	r := store.Reservation{Spend: s}
 	if v := t.Get("reserved", []byte(s.ID)); v != nil {
@@ -350,9 +350,9 @@ func (d Spending) SettleAbandoned(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// budgetsFor returns the budgets that a call counts for, with their use. A
-// person has their own, else that of everybody, else the default, for each
-// period, unit and pattern of tools.
+// budgetsFor returns the budgets that a call counts for, with their use. For each period,
+// unit and pattern of tools, a person has their own budget, or else that of everyone, or
+// else the default.
 func budgetsFor(t *commit.Tx, r store.Reservation) ([]store.BudgetState, error) {
 	s := r.Spend
 	if r.Tool != "" && r.Tool != store.OfAnything {
@@ -388,7 +388,7 @@ func budgetsFor(t *commit.Tx, r store.Reservation) ([]store.BudgetState, error) 
 		if err != nil {
 			return nil, err
 		}
-		budgets = append(personal, budgets...) // the person's come first: that is what they are told of
+		budgets = append(personal, budgets...) // the person's own come first, because refusals name them
 	}
 	states := make([]store.BudgetState, 0, len(budgets))
 	for _, b := range budgets {
@@ -408,8 +408,8 @@ func budgetsFor(t *commit.Tx, r store.Reservation) ([]store.BudgetState, error) 
 	return states, nil
 }
 
-// personalBudgets are those of one person. What nize does by itself has those
-// alone that are set for it.
+// personalBudgets returns the budgets of one person. Calls by nize itself have only those
+// that are set for it.
 func personalBudgets(t *commit.Tx, user string, daily int64) ([]store.Budget, error) {
 	budgets, err := commit.ListJSON[store.Budget](t, "budgets", commit.Key("user:"+user, ""))
 	if err != nil || user == store.System.User {
@@ -431,8 +431,8 @@ func personalBudgets(t *commit.Tx, user string, daily int64) ([]store.Budget, er
 	return budgets, nil
 }
 
-// budgetState is how far a budget is used; user says whose it is, where each
-// person has one, and asks who wants to spend, "" for nobody.
+// budgetState returns a budget and its use. user is the person if each person has one; asks
+// is the user who wants to spend, "" for none.
 func budgetState(t *commit.Tx, b store.Budget, user, asks string) (store.BudgetState, error) {
 	s := store.BudgetState{Budget: b, User: user}
 	var from time.Time
@@ -452,7 +452,7 @@ func budgetState(t *commit.Tx, b store.Budget, user, asks string) (store.BudgetS
 			return s, err
 		}
 	}
-	if dim == Dimensions["user"] { // those who were joined with them spent, too
+	if dim == Dimensions["user"] { // includes users who were joined with them
 		all := []string(nil)
 		for _, name := range names {
 			all = append(all, t.DB.AllIDs(name)...)
@@ -502,13 +502,13 @@ func of(u store.Unit, tokens, microUSD int64) int64 {
 	return tokens
 }
 
-// The marks of a budget: what was told of it in which period.
+// The marks of a budget: what was reported in which period.
 const (
 	markWarned = 1 << iota
 	markExceeded
 )
 
-// budgetMark is what was told in the state's period.
+// budgetMark returns what was reported in the state's period.
 func budgetMark(t *commit.Tx, s store.BudgetState) byte {
 	v := t.Get("budget_marks", append(append(budgetKey(s.Budget), 0), s.User...))
 	if len(v) != 9 || !bytes.Equal(v[:8], commit.TimeKey(s.Resets)) {
@@ -517,7 +517,7 @@ func budgetMark(t *commit.Tx, s store.BudgetState) byte {
 	return v[8]
 }
 
-// markBudget tells, once in a period, that 80 % or all of a budget are used.
+// markBudget appends an event, once per period, when 80 % or all of a budget is used.
 func markBudget(t *commit.Tx, by store.Caller, s store.BudgetState) error {
 	mark := budgetMark(t, s)
 	now := mark

@@ -1,5 +1,4 @@
-// Package spending is what models and tools were used for and what may be: rows of
-// what calls cost, counters, budgets.
+// Package spending stores usage and budgets: the cost of calls, counters and limits.
 //
 // # The buckets
 //
@@ -7,11 +6,11 @@
 //	usage         dimension, period, key         fixed counters
 //	usage_user    user 0 dimension, period, key  fixed counters; r: calls of tools with a budget, as they began
 //	budgets       subject 0 period 0 unit [0 tool]   JSON
-//	budget_marks  subject 0 period 0 unit [0 tool] 0 user  end of the period that was told of, what was told
-//	reserved      spend id            JSON, of model calls that run
+//	budget_marks  subject 0 period 0 unit [0 tool] 0 user  end of the reported period, what was reported
+//	reserved      spend id            JSON, of running model calls
 //
-// Forms are those of package commit.
+// Value forms are those of package commit.
 package spending
 
-// Buckets are those of the nouns here.
+// Buckets are the buckets of this package.
 var Buckets = []string{"spends", "usage", "usage_user", "budgets", "budget_marks", "reserved"}

@@ -11,21 +11,21 @@ import (
 	"nize/store/commit"
 )
 
-// What a model call holds and costs goes through the journal, as long as no budget
-// is near its end.
+// The reservation and cost of a model call are written to the journal, unless a budget is
+// nearly used up.
 
-// held is what was reserved so.
+// held holds those reservations.
 type held struct {
-	mu      sync.Mutex                   // guards what follows, and comes before that of the database
-	running map[string]store.Reservation // of model calls that run
-	ever    [2]int64                     // tokens and micro USD that ever were
-	counted [2]atomic.Int64              // of them those that budgets count by now
-	exact   int                          // reservations under way that are not made so, and that ever does not know
-	exactly uint64                       // how many of those ever began
+	mu      sync.Mutex                   // guards the fields below; locked before the database's lock
+	running map[string]store.Reservation // running model calls
+	ever    [2]int64                     // total tokens and micro USD ever reserved
+	counted [2]atomic.Int64              // the part of ever that budgets include by now
+	exact   int                          // reservations in progress in the database, not included in ever
+	exactly uint64                       // the number of those that ever began
 }
 
-// beginExact notes a reservation that is made in the database at once. end is called when
-// it is there, or never will be.
+// beginExact announces a reservation in the database. end is called when it is stored, or
+// never will be.
 func (h *held) beginExact() (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,17 +38,17 @@ func (h *held) beginExact() (end func()) {
 	}
 }
 
-// seen returns a mark of what a reader of the budgets sees from now on. It is no mark if
-// it may miss a reservation that ever does not know.
+// seen returns a mark of what a reader of the budgets sees from now on. ok is false if it
+// may miss a reservation that ever does not include.
 func (h *held) seen() (mark uint64, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.exactly, h.exact == 0
 }
 
-// reserveEarly reserves room for a model call by the journal, where no budget could
-// run short with it; ok says whether it did. It knows what budgets count by now, and
-// that what else was reserved here is on whichever of them.
+// reserveEarly reserves capacity for a model call in the journal if no budget could reach
+// its limit with it; ok reports whether it did. It knows the amounts that budgets include,
+// and assumes that all other reservations here count for each of them.
 func (d Spending) reserveEarly(ctx context.Context, r store.Reservation) (ok bool, err error) {
 	if !d.db.Journals() || r.Tool != "" || commit.CheckIDs("spend id", r.Spend.ID) != nil || commit.CheckOptional("user", r.Spend.User) != nil {
 		return false, nil
@@ -62,7 +62,7 @@ func (d Spending) reserveEarly(ctx context.Context, r store.Reservation) (ok boo
 	if !ok {
 		return false, nil
 	}
-	counted := [2]int64{h.counted[0].Load(), h.counted[1].Load()} // before the budgets are read: what they count later is taken twice
+	counted := [2]int64{h.counted[0].Load(), h.counted[1].Load()} // before the budgets are read: amounts that they include later are counted twice
 	var states []store.BudgetState
 	known, now := false, d.db.Now()
 	err = d.db.Read(ctx, "reserving room for a model call", func(t *commit.Tx) (err error) {
@@ -77,7 +77,7 @@ func (d Spending) reserveEarly(ctx context.Context, r store.Reservation) (ok boo
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.exactly != mark {
-		return false, nil // what was read may be without it
+		return false, nil // the budgets may have been read without it
 	}
 	ever := [2]int64{h.ever[0] + r.Tokens, h.ever[1] + r.MicroUSD}
 	for _, s := range states {
@@ -97,18 +97,18 @@ func (d Spending) reserveEarly(ctx context.Context, r store.Reservation) (ok boo
 	return true, nil
 }
 
-// hold notes a model call whose room is reserved in the database, where no budget comes
-// near its end with it.
+// hold records a model call with a reservation in the database, if no budget is near its
+// limit with it.
 func (h *held) hold(r store.Reservation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running[r.Spend.ID] = r
 }
 
-// settleEarly books a model call that was reserved so, and came to no more; ok says
-// whether it did. No budget is short with it. Without a journal it is booked with what is
-// stored next, such as what the call came to: until then the room is reserved, and if this
-// process is killed, [Spending.SettleAbandoned] books that.
+// settleEarly books a model call that was reserved in this way and cost no more; ok reports
+// whether it did. No budget reaches its limit with it. Without a journal the booking joins
+// the next write, such as the call's outcome. Until then the capacity stays reserved, and
+// if this process is killed, [Spending.SettleAbandoned] books the reservation.
 func (d Spending) settleEarly(by store.Caller, s store.Spend) (ok bool) {
 	h := d.held
 	h.mu.Lock()
@@ -130,7 +130,7 @@ type (
 	reserving store.Reservation
 	settling  struct {
 		By    store.Caller `json:"by"`
-		Spend store.Spend  `json:"spend"` // its time is when it was settled
+		Spend store.Spend  `json:"spend"` // its time is that of the settlement
 	}
 )
 
@@ -143,13 +143,13 @@ func (c settling) apply(t *commit.Tx) error {
 	return err
 }
 
-// encodeHeld is a change as the journal has it.
+// encodeHeld returns the journal form of a change.
 func encodeHeld(kind string, v any) ([]byte, error) {
 	head, err := json.Marshal(v)
 	return commit.Pack([]byte(kind), head, nil), err
 }
 
-// DecodeHeld is what commits a record of one.
+// DecodeHeld returns the function that commits such a record of the journal.
 func DecodeHeld(p [][]byte) (func(*commit.Tx) error, error) {
 	switch string(p[0]) {
 	case "reserve":

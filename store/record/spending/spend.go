@@ -15,13 +15,13 @@ import (
 	"nize/store/record"
 )
 
-// A row of what a model call cost is record.EncodeSpend's. Usage never reads rows:
-// it reads the counters, which are kept by period, dimension and key in the same
-// transaction, for everybody and for each person.
+// A row with the cost of a model call has the form of record.EncodeSpend. Usage never reads
+// rows: it reads the counters, which are updated by period, dimension and key in the same
+// transaction, for everyone and for each person.
 
-// The dimensions of usage, each the first byte of its counters' keys. Time is
-// counted by quarters of an hour, of which the days of every zone are made; all
-// else by days of UTC.
+// The dimensions of usage, each the first byte of its counters' keys. Time is counted by
+// quarters of an hour, which add up to the days of every zone; everything else by days of
+// UTC.
 var Dimensions = map[string]byte{
 	"day": 'q', "user": 'u', "team": 'g', "agent": 'a', "provider": 'p', "model": 'm', "conversation": 'c', "tool": 't',
 }
@@ -31,7 +31,7 @@ const (
 	secondsOfQuarter = 900
 )
 
-// periodOf is how long a counter of the dimension counts, in seconds.
+// periodOf returns the length of a period of the dimension, in seconds.
 func periodOf(dim byte) int64 {
 	if dim == Dimensions["day"] {
 		return secondsOfQuarter
@@ -39,17 +39,17 @@ func periodOf(dim byte) int64 {
 	return SecondsOfDay
 }
 
-// UsageKey is dimension, number of the period since 1970, key.
+// UsageKey returns the key: dimension, number of the period since 1970, name.
 func UsageKey(dim byte, at time.Time, k string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{dim}, uint32(max(0, at.Unix())/periodOf(dim)))
 	return append(b, k...)
 }
 
-// tally collects counters before they are written, so that a batch of rows
-// touches each counter once.
+// tally collects counters before they are written, so that a batch of rows updates each
+// counter once.
 type tally map[[2]string]*record.Counters // by bucket and key
 
-// count adds c to the counters of a name, everybody's and the person's.
+// count adds c to the counters of a name, everyone's and the person's.
 func (y tally) count(dim string, at time.Time, name, user string, c record.Counters) {
 	k := UsageKey(Dimensions[dim], at, clipped(name))
 	y.add("usage", k, c)
@@ -58,7 +58,7 @@ func (y tally) count(dim string, at time.Time, name, user string, c record.Count
 	}
 }
 
-// clipped is a name as it is stored.
+// clipped returns the stored form of a name.
 func clipped(name string) string { return name[:min(len(name), commit.MaxID)] }
 
 func (y tally) add(bucket string, k []byte, c record.Counters) {
@@ -77,7 +77,7 @@ func (y tally) spend(s store.Spend) {
 	}
 }
 
-// countersOf is what a row counts.
+// countersOf returns the counters of a row.
 func countersOf(s store.Spend) record.Counters {
 	c := record.Counters{Calls: 1, Prompt: s.Prompt, Completion: s.Completion, Cached: s.Cached, Reasoning: s.Reasoning, Took: int64(s.Took)}
 	if s.Estimated {
@@ -91,7 +91,7 @@ func countersOf(s store.Spend) record.Counters {
 	return c
 }
 
-// nameIn is the name under which a row counts by a dimension.
+// nameIn returns the name that a row counts for in a dimension.
 func nameIn(by string, s store.Spend) string {
 	switch by {
 	case "user":
@@ -110,7 +110,7 @@ func nameIn(by string, s store.Spend) string {
 	return ""
 }
 
-// store adds what was collected to what stands there.
+// store adds the collected counters to the stored ones.
 func (y tally) store(t *commit.Tx) error {
 	if err := t.Ahead(slices.Collect(maps.Keys(y))); err != nil {
 		return err
@@ -142,7 +142,7 @@ func CountCall(t *commit.Tx, c store.Call) error {
 	return y.store(t)
 }
 
-// AddSpend implements [store.Ledger]. ErrExists if that call was booked before.
+// AddSpend implements [store.Ledger]. It returns ErrExists if that call was booked before.
 func (d Spending) AddSpend(ctx context.Context, s store.Spend) error {
 	return d.AddSpends(ctx, []store.Spend{s})
 }
@@ -177,8 +177,8 @@ func addSpends(t *commit.Tx, list []store.Spend) error {
 	return y.store(t)
 }
 
-// Recount makes the counters again from the rows, but for those of tools, for a
-// database that counted less than it does now.
+// Recount rebuilds the counters from the rows, except those of tools, for a database of a
+// version that counted less.
 func Recount(b kv.Transaction) error {
 	t := &commit.Tx{Raw: b}
 	for _, k := range t.Keys("usage", nil, 0) {
@@ -203,7 +203,7 @@ func Recount(b kv.Transaction) error {
 	return y.store(t)
 }
 
-// Took is how long a call ran.
+// Took returns how long a call ran.
 func Took(c store.Call) time.Duration {
 	if c.Started.IsZero() || c.Finished.Before(c.Started) {
 		return 0

@@ -15,9 +15,9 @@ import (
 	"nize/store/record"
 )
 
-// Usage implements [store.Ledger]. It counts days of q.Zone from the one that q.Since
-// falls into; tools are counted in days of UTC. Days come in order, all else by tokens,
-// then calls.
+// Usage implements [store.Ledger]. It counts days of q.Zone from the one that q.Since falls
+// into; tools are counted in days of UTC. Days are sorted by time, everything else by
+// tokens, then calls.
 func (d Spending) Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error) {
 	by := cmp.Or(q.By, "day")
 	dim, ok := Dimensions[by]
@@ -41,7 +41,7 @@ func (d Spending) Usage(ctx context.Context, q store.UsageQuery) (store.UsageRep
 	err := d.db.Read(ctx, "reading usage", func(t *commit.Tx) error {
 		var s *record.Sums
 		var err error
-		if by == "user" && q.User != "" { // one's own row is what all days have of one
+		if by == "user" && q.User != "" { // one user's row is the sum of their days
 			s, err = sumOf(t, q.User, Dimensions["day"], report.Since, func([]byte) []byte { return []byte(q.User) })
 		} else if by == "day" {
 			s, err = sumOf(t, q.User, dim, report.Since, dayIn(zone))
@@ -66,8 +66,8 @@ func startOfDay(at time.Time, zone *time.Location) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, zone)
 }
 
-// dayIn names the day of a zone that a quarter of an hour belongs to. Quarters
-// come in order, so most of them are of the day before.
+// dayIn returns a function that names the day of a zone that a quarter of an hour belongs
+// to. Quarters are in order, so most belong to the same day as the previous one.
 func dayIn(zone *time.Location) func(k []byte) []byte {
 	var from, to int64
 	var name []byte
@@ -81,8 +81,8 @@ func dayIn(zone *time.Location) func(k []byte) []byte {
 	}
 }
 
-// sumOf adds up the counters of a dimension from a time on, everybody's or one
-// person's. nameOf tells the name from the key; nil is what the key ends in.
+// sumOf sums the counters of a dimension from a time on, everyone's or one person's. nameOf
+// extracts the name from the key; nil is the end of the key.
 func sumOf(t *commit.Tx, user string, dim byte, since time.Time, nameOf func(k []byte) []byte) (*record.Sums, error) {
 	s := new(record.Sums)
 	if user == "" {
@@ -99,8 +99,8 @@ func sumOf(t *commit.Tx, user string, dim byte, since time.Time, nameOf func(k [
 	return s, nil
 }
 
-// sumFrom adds up the counters of a dimension that counts days of UTC, from a time on that
-// may lie within one: of that day the rows themselves are counted.
+// sumFrom sums the counters of a dimension counted in days of UTC, from a time on that may
+// be within a day: for that day it counts the rows themselves.
 func sumFrom(t *commit.Tx, user, by string, since time.Time) (*record.Sums, error) {
 	whole := since
 	if start := startOfDay(since, time.UTC); !since.IsZero() && start.Before(since) {
@@ -128,7 +128,7 @@ func sumFrom(t *commit.Tx, user, by string, since time.Time) (*record.Sums, erro
 	return s, nil
 }
 
-// sumPart is a run of counters: of a dimension, after a prefix, from a time on.
+// sumPart is a range of counters: of a dimension, after a prefix, from a time on.
 type sumPart struct {
 	bucket string
 	prefix []byte
@@ -154,7 +154,7 @@ func addSums(t *commit.Tx, s *record.Sums, p sumPart, nameOf func(k []byte) []by
 	return nil
 }
 
-// unpriced lists the models of which calls have no price.
+// unpriced returns the models with calls without a price.
 func unpriced(t *commit.Tx, user string, since time.Time) ([]string, error) {
 	s, err := sumFrom(t, user, "model", since)
 	var list []string

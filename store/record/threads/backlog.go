@@ -7,8 +7,8 @@ import (
 	"nize/store/commit"
 )
 
-// fallBehind notes that a conversation's chat may lack what is there from turn
-// n on. A note that is there already reaches back further.
+// fallBehind records that a conversation's chat may lack turns from turn n on. An existing
+// entry reaches back further and is kept.
 func fallBehind(t *commit.Tx, th store.Thread, n int) error {
 	if th.Address.Channel == "" || t.Get("behind", []byte(th.ID)) != nil {
 		return nil
@@ -16,8 +16,8 @@ func fallBehind(t *commit.Tx, th store.Thread, n int) error {
 	return t.Put("behind", []byte(th.ID), commit.SeqKey(uint64(n)))
 }
 
-// CardFalls notes that the card of a call may be behind, where the call ever
-// waited for people.
+// CardFalls records that the card of a call may be out of date, if the call ever waited for
+// people.
 func CardFalls(t *commit.Tx, c store.Call) error {
 	if c.Thread == "" || c.Expires.IsZero() || t.Get("behind", []byte(c.Thread)) != nil {
 		return nil

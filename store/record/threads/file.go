@@ -13,14 +13,14 @@ import (
 	"nize/store/commit"
 )
 
-// Pictures of conversations. They lie beside the turns, which are read in every
-// round, and leave no event: they are part of what was said.
+// Files of conversations. They are stored beside the turns, which are read in every round,
+// and append no events: they are part of the messages.
 
-// KeepUploads is how long a file is kept that no turn names: it was given for a
-// message that was never sent. One that is sent may wait that long for its turn.
+// KeepUploads is how long a file that no turn names is kept: its message may never have
+// been sent. A sent message may wait that long for its turn.
 const KeepUploads = 7 * 24 * time.Hour
 
-// fileKey is the place of a file among the oldest.
+// fileKey returns the key of a file in the index by age.
 func fileKey(at time.Time, k []byte) []byte { return append(commit.TimeKey(at), k...) }
 
 // PutFile implements [store.Files].
@@ -57,7 +57,7 @@ func (d Threads) PutFile(ctx context.Context, by store.Caller, thread string, f 
 	})
 }
 
-// PruneUploads deletes files that came with no message.
+// PruneUploads deletes files without a message.
 func PruneUploads(t *commit.Tx, before time.Time) (int, bool, error) {
 	var old [][]byte
 	err := t.Each("uploads", nil, func(k, at []byte) error {
@@ -72,15 +72,15 @@ func PruneUploads(t *commit.Tx, before time.Time) (int, bool, error) {
 	return len(old), false, err
 }
 
-// makeRoom drops the files that have to go before owner gives another one. Whose they
-// are is read only if they may be too many.
+// makeRoom deletes the files that must go before owner stores another one. It reads the
+// owners of files only if there may be too many.
 func (d Threads) makeRoom(t *commit.Tx, owner string, size int64, q store.Quota) error {
 	var (
 		keys [][]byte
 		list []store.Kept
 	)
 	total := q.Size(size)
-	beginner := map[string]string{} // by conversation, of files from before their owner was kept
+	beginner := map[string]string{} // by conversation, for files stored before owners were recorded
 	err := t.Each("files_by", nil, func(k, v []byte) error {
 		if len(k) <= 8 || len(v) != 8 {
 			return commit.ErrDamaged
@@ -165,9 +165,8 @@ func (d Threads) GetFile(ctx context.Context, thread, id string) (data []byte, e
 	return data, err
 }
 
-// ForgetBrought takes out of a turn what somebody who is forgotten brought:
-// all that came with it where the turn is theirs, else what it quotes of them
-// and the files that they had shared.
+// ForgetBrought removes from a turn what a forgotten person contributed: all attachments if
+// the turn is theirs, else quotes of them and files that they had shared.
 func ForgetBrought(t *commit.Tx, turn *store.Turn, identities []string, theirs bool) (changed bool, err error) {
 	by := func(s *store.Speaker) bool {
 		return theirs || s != nil && s.Identity != "" && slices.Contains(identities, s.Identity)

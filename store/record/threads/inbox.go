@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// keepKeys is how long a platform may repeat itself.
+	// KeepKeys is how long a platform may repeat a message.
 	KeepKeys = 24 * time.Hour
-	// forgetKeys is how many old keys one new item takes with it: more than it
-	// brings, so that they do not pile up.
+	// forgetKeys is how many old keys each new item deletes: more than it adds, so that
+	// keys don't accumulate.
 	forgetKeys = 16
 )
 
-// Accept implements [store.Inbox]. An item's id counts as one of its keys. The
-// payload is sealed: it may hold what is sealed where it goes, such as the
+// Accept implements [store.Inbox]. An item's id counts as one of its keys. The payload is
+// sealed, because it may contain data that is sealed in its final place, such as the
 // arguments of a call.
 func (d Threads) Accept(ctx context.Context, item store.Item) (fresh bool, err error) {
 	err = d.db.Write(ctx, "accepting item "+item.ID, func(t *commit.Tx) error {
@@ -66,7 +66,7 @@ func (d Threads) Accept(ctx context.Context, item store.Item) (fresh bool, err e
 }
 
 func rememberKey(t *commit.Tx, k string) error {
-	if at := t.Get("inbox_keys", []byte(k)); at != nil { // an old one that was not forgotten yet
+	if at := t.Get("inbox_keys", []byte(k)); at != nil { // an old key that was not deleted yet
 		if err := t.Delete("inbox_seen", append(commit.CloneBytes(at), k...)); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func ForgetKeys(t *commit.Tx, limit int) error {
 	return nil
 }
 
-// Done implements [store.Inbox]. An item that is done already is fine.
+// Done implements [store.Inbox]. It returns nil if the item is already done.
 func (d Threads) Done(ctx context.Context, id string) error {
 	return d.db.Write(ctx, "finishing item "+id, func(t *commit.Tx) error {
 		if err := commit.CheckIDs("item id", id); err != nil {
@@ -121,7 +121,7 @@ func (d Threads) Pending(ctx context.Context) (list []store.Item, err error) {
 			if err != nil {
 				return err
 			}
-			if item.Payload = commit.CloneBytes(p[1]); len(p) > 2 { // without, it was stored before payloads were sealed
+			if item.Payload = commit.CloneBytes(p[1]); len(p) > 2 { // otherwise it was stored before payloads were sealed
 				if item.Payload, err = d.db.Unseal("inbox", item.ID, p[2]); err != nil {
 					return fmt.Errorf("item %s: %w", item.ID, err)
 				}

@@ -10,7 +10,7 @@ import (
 	"nize/store/commit"
 )
 
-// AddressKey names a thread of a platform.
+// AddressKey returns the key of a thread of a platform.
 func AddressKey(at store.Address) []byte {
 	return commit.Key(string(at.Surface), at.Team, at.Channel, at.Thread)
 }
@@ -49,7 +49,7 @@ func (d Threads) ThreadAt(ctx context.Context, by store.Caller, th store.Thread)
 	}
 	err = d.db.Write(ctx, "storing conversation "+th.ID, func(t *commit.Tx) (err error) {
 		made = false
-		if got, err = threadAt(t, th.Address); !errors.Is(err, store.ErrNotFound) { // somebody was first
+		if got, err = threadAt(t, th.Address); !errors.Is(err, store.ErrNotFound) { // another writer was first
 			return err
 		}
 		if t.Get("threads", []byte(th.ID)) != nil {
@@ -136,7 +136,7 @@ func (d Threads) ListPlaces(ctx context.Context, owner string) (map[string]store
 	return list, err
 }
 
-// ForgetPlaces deletes what is noted of a conversation that goes.
+// ForgetPlaces deletes the places of a conversation that is deleted.
 func ForgetPlaces(t *commit.Tx, th store.Thread) error {
 	if err := t.DeletePrefix("places", commit.Key(th.ID, "")); err != nil {
 		return err
@@ -146,13 +146,13 @@ func ForgetPlaces(t *commit.Tx, th store.Thread) error {
 	}
 	k := AddressKey(th.Address)
 	if string(t.Get("threads_at", k)) != th.ID {
-		return nil // a terminal's has no entry
+		return nil // a terminal's conversation has no entry
 	}
 	return t.Delete("threads_at", k)
 }
 
-// forgottenAt is when the last conversation in a place was forgotten, zero if
-// none was.
+// forgottenAt returns when the last conversation in a place was forgotten, zero if none
+// was.
 func forgottenAt(t *commit.Tx, at store.Address) time.Time {
 	v := t.Get("forgotten", AddressKey(at))
 	if v == nil {
@@ -161,7 +161,8 @@ func forgottenAt(t *commit.Tx, at store.Address) time.Time {
 	return commit.TimeOf(v)
 }
 
-// PruneForgotten forgets where conversations were, as long after as one is kept.
+// PruneForgotten deletes the record of where conversations were, once it is as old as a
+// conversation may be.
 func PruneForgotten(t *commit.Tx, before time.Time) (int, bool, error) {
 	for _, k := range t.Keys("forgotten", nil, 0) {
 		if !commit.TimeOf(t.Get("forgotten", k)).Before(before) {

@@ -56,14 +56,14 @@ func (d Threads) CheckThreads(ctx context.Context, user string, q store.ThreadQu
 	}); err != nil {
 		return err
 	}
-	u.n -= int64(len(u.empty)) // which would make room
+	u.n -= int64(len(u.empty)) // deleting these would make room
 	return u.check(q, another)
 }
 
-// use is how much of a quota somebody's conversations take.
+// use is how much of a quota a user's conversations take.
 type use struct {
 	n, size int64
-	empty   []string // ids of those in which nothing was said for longer than a message may wait, the oldest first
+	empty   []string // ids of conversations without turns for longer than a message may wait, oldest first
 }
 
 func (d Threads) use(t *commit.Tx, user string) (u use) {

@@ -11,13 +11,13 @@ import (
 	"nize/store/record"
 )
 
-// What a program's round came to: its conversation, the turns, the round itself.
+// The result of a program's round: its conversation, the turns, the round itself.
 
 type stepping struct {
 	Thread *store.Thread   `json:"thread,omitempty"`
 	Turns  []record.Turn   `json:"turns,omitempty"`
 	Round  project.Round   `json:"round"`
-	state  json.RawMessage // of the round: a part of its own
+	state  json.RawMessage // of the round; stored as a part of its own
 }
 
 func (c stepping) apply(t *commit.Tx) error {
@@ -40,12 +40,12 @@ func (c stepping) apply(t *commit.Tx) error {
 	return record.PutRound(t.KV(), c.Round)
 }
 
-// begins says, where a conversation is new, that nothing of it is stored yet: its id was
-// made for it.
+// begins announces, if a conversation is new, that nothing of it is stored yet, because its
+// id was created for it.
 func begins(t *commit.Tx, id string) error {
 	err := t.IsNew("threads", []byte(id))
 	if errors.Is(err, store.ErrExists) {
-		return nil // it was stored when the record was committed before
+		return nil // it was stored by an earlier commit of the record
 	}
 	if err == nil {
 		t.Fresh("turns", commit.Key(id, ""))
@@ -55,17 +55,17 @@ func begins(t *commit.Tx, id string) error {
 	return err
 }
 
-// StepKind heads the record of one in the journal.
+// StepKind is the kind of its record in the journal.
 const StepKind = "step"
 
-// DecodeStep is what commits such a record.
+// DecodeStep returns the function that commits such a record.
 func DecodeStep(p [][]byte) (func(*commit.Tx) error, error) {
 	c, err := commit.DecodeJSON[stepping](p[1])
 	c.state = p[2]
 	return c.apply, err
 }
 
-// threadShown is the key of a conversation that is not committed yet.
+// threadShown returns the key of a conversation that is not committed yet.
 func threadShown(id string) string { return "thread " + id }
 
 // PutRound implements [project.Rounds].

@@ -51,19 +51,19 @@ func (d Threads) ShareTurns(ctx context.Context, by store.Caller, thread string,
 		t.Change(store.Change{Kind: "turn", ID: thread + "/" + strconv.Itoa(n), Thread: thread})
 		return t.Event(commit.Note{By: by, Kind: "thread.share", Subject: thread, Data: struct {
 			Turn   int `json:"turn"`
-			Shared int `json:"shared"` // turns, with the results behind the answer
+			Shared int `json:"shared"` // turns, including the results that the answer is based on
 		}{n, shared}})
 	})
 	return turn, err
 }
 
-// answers says whether a turn ends what was asked before it.
+// answers reports whether a turn ends the answer to the message before it.
 func answers(t store.Turn) bool {
 	return t.Role == store.FromModel && len(t.Calls) == 0 || t.Final
 }
 
-// turnsOf reads a conversation; raw is what the provider of each turn wants
-// back.
+// turnsOf returns the turns of a conversation; raw is the opaque data of each turn's
+// provider.
 func turnsOf(t *commit.Tx, thread string) (turns []store.Turn, raw [][]byte, err error) {
 	if t.Get("threads", []byte(thread)) == nil {
 		return nil, nil, store.ErrNotFound

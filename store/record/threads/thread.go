@@ -16,15 +16,16 @@ import (
 	"nize/store/record"
 )
 
-// Threads is conversations: threads and turns, their places and files, what came in.
+// Threads stores conversations: threads and turns, their places and files, incoming
+// messages.
 type Threads struct{ db *commit.DB }
 
-// Over returns conversations as db keeps them.
+// Over returns the conversations stored in db.
 func Over(db *commit.DB) Threads { return Threads{db} }
 
-// Conversations are no audit: these methods leave no events.
+// Conversations are not part of the audit trail: these methods append no events.
 
-// ThreadKeys are the index entries of a conversation.
+// ThreadKeys returns the index entries of a conversation.
 func ThreadKeys(th store.Thread) [][]byte {
 	tail := append(commit.TimeKey(th.Updated), th.ID...)
 	keys := [][]byte{append([]byte("a"), tail...), append([]byte("u"+th.User+"\x00"), tail...)}
@@ -34,12 +35,12 @@ func ThreadKeys(th store.Thread) [][]byte {
 	return keys
 }
 
-// ownerEntry is the place among ThreadKeys of the entry of who began it, whose value is
-// how many bytes its turns have.
+// ownerEntry is the index in ThreadKeys of the entry by user, whose value is the size of
+// the turns in bytes.
 const ownerEntry = 1
 
-// saveThread writes the thread and moves its index entries; its turns are larger by
-// added bytes.
+// saveThread writes the thread and moves its index entries; its turns have grown by added
+// bytes.
 func saveThread(t *commit.Tx, old *store.Thread, th store.Thread, added int) error {
 	size := commit.SeqKey(uint64(added))
 	if old != nil {
@@ -47,7 +48,7 @@ func saveThread(t *commit.Tx, old *store.Thread, th store.Thread, added int) err
 		switch was := t.Get("threads_by", before[ownerEntry]); {
 		case len(was) == 8:
 			size = commit.SeqKey(commit.DecodeSeq(was) + uint64(added))
-		case added == 0: // an earlier version wrote it, and its turns were not counted
+		case added == 0: // an earlier version wrote it without counting its turns
 			size = nil
 		}
 		for _, k := range before {
@@ -68,7 +69,7 @@ func saveThread(t *commit.Tx, old *store.Thread, th store.Thread, added int) err
 	return t.PutJSON("threads", []byte(th.ID), th)
 }
 
-// PutThread implements [store.Threads]. A missing time is now.
+// PutThread implements [store.Threads]. A missing time is set to now.
 func (d Threads) PutThread(ctx context.Context, _ store.Caller, th store.Thread) error {
 	return d.db.Write(ctx, "storing conversation "+th.ID, func(t *commit.Tx) error {
 		_, err := putThread(t, th)
@@ -170,7 +171,7 @@ func turnKey(thread string, n int) []byte {
 	return append(commit.Key(thread, ""), commit.SeqKey(uint64(n))...)
 }
 
-// nextTurn is the first free place of a thread.
+// nextTurn returns the first free number of a thread.
 func nextTurn(t *commit.Tx, thread string) int {
 	prefix := commit.Key(thread, "")
 	k := t.Last("turns", prefix)
@@ -180,8 +181,8 @@ func nextTurn(t *commit.Tx, thread string) int {
 	return int(commit.DecodeSeq(k[len(prefix):])) + 1
 }
 
-// Append implements [store.Threads]. A place beyond the next one is
-// ErrConflict: the turns before it are gone.
+// Append implements [store.Threads]. A number beyond the next one returns ErrConflict: the
+// turns before it were deleted.
 func (d Threads) Append(ctx context.Context, _ store.Caller, turn store.Turn, open bool) error {
 	return d.db.Write(ctx, fmt.Sprintf("adding turn %d of conversation %s", turn.N, turn.Thread), func(t *commit.Tx) error {
 		turn := turn
@@ -224,7 +225,7 @@ func appendTurns(t *commit.Tx, turns []store.Turn, open bool) error {
 			return err
 		}
 		packed := commit.Pack(head, opaque)
-		if old.Address.Shared() { // others write there, which is not for who began it to pay
+		if old.Address.Shared() { // others write there, too, which must not count for the user who began it
 			added++
 		} else {
 			added += len(packed)
@@ -255,8 +256,8 @@ func (d Threads) Turns(ctx context.Context, thread string) ([]store.Turn, error)
 	return d.TurnsBefore(ctx, thread, 0, 0)
 }
 
-// TurnsBefore returns the last n turns of a thread before a place, in order: a page of
-// it. 0 is the end of the thread, and all of them.
+// TurnsBefore returns a page of a thread: the last n turns before number before, in order.
+// before 0 is the end of the thread, and n 0 is all of them.
 func (d Threads) TurnsBefore(ctx context.Context, thread string, before, n int) (list []store.Turn, err error) {
 	if err := d.db.Sync(ctx); err != nil {
 		return nil, err
