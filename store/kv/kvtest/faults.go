@@ -12,30 +12,30 @@ import (
 	"nize/store/kv"
 )
 
-// Fault is what goes wrong with a transaction that is about to be committed.
+// Fault is a fault injected into a transaction that is about to be committed.
 type Fault struct {
 	Do func(t *testing.T, e kv.Engine, b kv.Transaction)
-	// Want is what Commit says: one of the engine's errors, nil where the transaction
-	// was made for all that, or ErrUnknown.
+	// Want is the expected result of Commit: one of the engine's errors, nil if the
+	// transaction must succeed in spite of the fault, or ErrUnknown.
 	Want error
 }
 
-// ErrUnknown stands for every error that does not tell whether a transaction was made.
+// ErrUnknown stands for any error that leaves the outcome of a transaction open.
 var ErrUnknown = errors.New("nobody knows")
 
-// named are the errors by which nothing was committed, and which pass.
+// named are the temporary errors after which nothing was committed.
 var named = []error{kv.ErrRetry, store.ErrNoDatabase, store.ErrDiskFull}
 
 func isNamed(err error) bool {
 	return slices.ContainsFunc(named, func(n error) bool { return errors.Is(err, n) })
 }
 
-// Faults runs the contract of an engine under faults: a transaction is made whole or
-// not at all, Commit knows which or says that nobody does, readers see no part of it,
-// and the next one works. open and reopen are as in [Run], of the engine alone.
+// Faults runs the contract of an engine under faults: a transaction is committed completely
+// or not at all, Commit reports which or that it is unknown, readers see no part of it, and
+// the next transaction works. open and reopen are as in [Run], for the engine alone.
 func Faults(t *testing.T, open func(t *testing.T) (e kv.Engine, reopen func() kv.Engine), faults map[string]Fault) {
 	for name, f := range faults {
-		for _, began := range []bool{false, true} { // a far engine knows of it by then
+		for _, began := range []bool{false, true} { // a remote engine has begun by then
 			t.Run(fmt.Sprintf("%s/%t", name, began), func(t *testing.T) {
 				e, reopen := open(t)
 				if err := write(e, "1", nil); err != nil {
@@ -80,7 +80,7 @@ func Faults(t *testing.T, open func(t *testing.T) (e kv.Engine, reopen func() kv
 	}
 }
 
-// patiently does again what comes upon connections that were lost.
+// patiently retries an operation that fails because of lost connections.
 func patiently(t *testing.T, do func() error) {
 	t.Helper()
 	err := do()
@@ -95,14 +95,14 @@ func patiently(t *testing.T, do func() error) {
 	}
 }
 
-// write makes a transaction of several keys; last comes before its commit.
+// write runs a transaction that puts several keys; last is called before its commit.
 func write(e kv.Engine, value string, last func(kv.Transaction) error) error {
 	b, err := e.Begin(context.Background(), true)
 	if err != nil {
 		return err
 	}
 	defer b.Rollback()
-	if last == nil { // else it is there
+	if last == nil { // otherwise it exists
 		err = b.Make("b")
 	}
 	err = errors.Join(err, b.Put("b", []byte("x"), []byte(value)), b.Put("b", []byte("row/"+value), nil), b.Put("b", []byte("y"), []byte(value)))
@@ -115,7 +115,7 @@ func write(e kv.Engine, value string, last func(kv.Transaction) error) error {
 	return b.Commit()
 }
 
-// state is all that there is: the values, and then the rows.
+// state returns the whole content: the values, and then the rows.
 func state(e kv.Engine) (string, error) {
 	b, err := e.Begin(context.Background(), false)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"nize/store/kv"
 )
 
-// Engine is an engine with what the contract looks at besides.
+// Engine is an engine and what else the contract checks.
 type Engine interface {
 	kv.DB
 	store.Feed
 	Events(ctx context.Context, q store.EventQuery) ([]store.Event, error)
 }
 
-// Bucket is one that the contract may fill, and SealedBucket one for secrets;
-// both are empty in a new database.
+// Bucket is a bucket that the contract may fill, and SealedBucket one for secrets; both are
+// empty in a new database.
 const (
 	Bucket       = "examples"
 	SealedBucket = "hook_secrets"
@@ -29,8 +29,8 @@ const (
 
 var ada = store.Caller{User: "ada", Name: "Ada", Role: store.Admin, Surface: store.OnCLI}
 
-// Run runs the contract. open opens an empty database for one test and closes
-// it at its end; reopen does what a restart does.
+// Run runs the contract. open opens an empty database for one test and closes it at its
+// end; reopen simulates a restart.
 func Run(t *testing.T, open func(t *testing.T) (db Engine, reopen func() Engine)) {
 	for name, test := range map[string]func(*env){
 		"Keys": keys, "Order": order, "Errors": undone, "Lost": noLostUpdate, "Skew": noSkew, "State": oneState, "Sealed": sealed, "Trail": trail, "Context": contexts,
@@ -66,7 +66,7 @@ func (e *env) value(key string) (value string, err error) {
 	return value, err
 }
 
-// all joins what Each visits.
+// all joins the entries that Each visits.
 func all(r kv.Reader, prefix, from string) string {
 	var out []string
 	start := []byte(from)
@@ -142,7 +142,7 @@ func order(e *env) {
 	}))
 }
 
-// undone: an error undoes the whole of it, and the trail and the feed too.
+// undone: an error undoes the whole transaction, including the trail and the feed.
 func undone(e *env) {
 	last := e.Last()
 	err := e.update(func(tx kv.Tx) error {
@@ -168,7 +168,7 @@ func undone(e *env) {
 	}
 }
 
-// noLostUpdate: what one transaction read is true while it writes.
+// noLostUpdate: data that a transaction read is still current when it writes.
 func noLostUpdate(e *env) {
 	const n = 32
 	var wg sync.WaitGroup
@@ -194,8 +194,7 @@ func noLostUpdate(e *env) {
 	}
 }
 
-// noSkew: of transactions that each go where others are left, one
-// stays.
+// noSkew: of transactions that each leave only if others remain, one remains.
 func noSkew(e *env) {
 	const n = 16
 	for i := range n {
@@ -224,8 +223,8 @@ func noSkew(e *env) {
 	}))
 }
 
-// oneState: who reads sees one state, whatever others write between its questions, and
-// the next one theirs.
+// oneState: a reader sees one state, whatever others write between its reads, and the next
+// reader sees their writes.
 func oneState(e *env) {
 	write := func(value string) error {
 		return e.update(func(tx kv.Tx) error {

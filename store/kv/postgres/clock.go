@@ -13,23 +13,23 @@ import (
 	"nize/store"
 )
 
-// MostApart is how far the clock of a machine may be from the database's.
+// MostApart is how far a machine's clock may differ from the database's.
 const MostApart = 30 * time.Second
 
-// drift is the most by which two clocks that are well run apart.
+// drift is the maximum relative drift of two properly run clocks.
 const drift = 0.01
 
 // clock follows the database's clock.
 type clock struct {
-	now func() time.Time // this machine's; nil: clocks are not compared
+	now func() time.Time // this machine's clock; nil: clocks are not compared
 
-	mu    sync.Mutex // guards what follows
-	at    time.Time  // of the last reading, with its monotonic part; zero: there was none
-	time  time.Time  // of the database by then, which never jumps
+	mu    sync.Mutex // guards the fields below
+	at    time.Time  // time of the last reading, with its monotonic part; zero: none yet
+	time  time.Time  // the database's time at that moment, which never jumps
 	apart time.Duration
 }
 
-// read notes the database's time, which was asked for then.
+// read records the database's time, requested at asked.
 func (c *clock) read(asked time.Time, unix float64) {
 	if c.now == nil {
 		return
@@ -45,14 +45,15 @@ func (c *clock) read(asked time.Time, unix float64) {
 		c.at, c.time = now, server
 		return
 	}
-	// A server's clock that jumps moves nothing here; one that is a little faster or slower is followed.
+	// If the server's clock jumps, nothing changes here; a slightly faster or slower clock
+	// is followed.
 	passed := now.Sub(c.at)
 	reckoned, most := c.time.Add(passed), time.Duration(float64(passed)*drift)
 	c.at, c.time = now, reckoned.Add(min(max(server.Sub(reckoned), -most), most))
 }
 
-// Time returns the database's time: that of the first reading and the monotonic time that
-// passed since then. ok is false where clocks are not compared.
+// Time returns the database's time: the first reading plus the monotonic time that passed
+// since then. ok is false if clocks are not compared.
 func (e *Engine) Time() (t time.Time, ok bool) {
 	c := &e.clock
 	c.mu.Lock()
@@ -63,8 +64,8 @@ func (e *Engine) Time() (t time.Time, ok bool) {
 	return c.time.Add(time.Since(c.at)), true
 }
 
-// Apart returns by how much this machine's clock is ahead of the database's, negative if
-// it is behind, and an error if that is too much to take over.
+// Apart returns how far this machine's clock is ahead of the database's, negative if it is
+// behind, and an error if the difference is too large to take over.
 func (e *Engine) Apart() (time.Duration, error) {
 	e.clock.mu.Lock()
 	d := e.clock.apart
@@ -81,8 +82,8 @@ func (e *Engine) Apart() (time.Duration, error) {
 
 var errApart = errors.New("clocks are apart")
 
-// take asks for the lock, unless this machine's clock is too far from the database's and
-// this engine does not have the database already.
+// take tries to acquire the lock, unless this machine's clock differs too much from the
+// database's and this engine does not own the database already.
 func (e *Engine) take(ctx context.Context, c *pgx.Conn) (taken bool, err error) {
 	ctx, end := context.WithTimeout(ctx, answer)
 	defer end()
@@ -104,10 +105,11 @@ func (e *Engine) take(ctx context.Context, c *pgx.Conn) (taken bool, err error) 
 	return taken, err
 }
 
-// apartMark begins what an engine says of itself while its clock keeps it from taking over.
+// apartMark is the prefix of an engine's status while its clock prevents it from taking
+// over.
 const apartMark = "!"
 
-// name is how the server knows the connection of the lock.
+// name returns the application name of the lock's connection.
 func (e *Engine) name() string {
 	name := mark
 	if _, err := e.Apart(); err != nil {
@@ -119,11 +121,11 @@ func (e *Engine) name() string {
 	return name
 }
 
-// rename tells the others whether the clock keeps this engine from taking over.
+// rename shows other engines whether the clock prevents this engine from taking over.
 func (e *Engine) rename(ctx context.Context, c *pgx.Conn, was string) (name string) {
 	name = e.name()
 	if strings.HasPrefix(name, mark+apartMark) != strings.HasPrefix(was, mark+apartMark) {
-		_, _ = c.Exec(ctx, "select set_config('application_name', $1, false)", name) // it is for those who look
+		_, _ = c.Exec(ctx, "select set_config('application_name', $1, false)", name) // an error only affects what is displayed
 	}
 	return name
 }

@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// mostKnown bounds, twice over, how many bytes are known.
+	// mostKnown limits the size of each of the cache's two generations, in bytes.
 	mostKnown = 2 << 20
-	// largeValue is what is asked for again rather than known.
+	// largeValue is the size from which values are not cached.
 	largeValue = 16 << 10
-	// mostSpan bounds how many bytes of a range are known.
+	// mostSpan limits the size of a cached range, in bytes.
 	mostSpan = 64 << 10
 )
 
-// known caches what writers read and put, so that neither the next writers nor
-// readers of the newest state ask the server for it. It equals the database: no commit
-// is made if another engine committed since this engine's last. Entries that were not
-// used for a while are dropped.
+// known caches what writers read and put, so that later writers and readers of the newest
+// state need not query the server. It equals the database: a commit fails if another engine
+// committed since this engine's last. Entries that were not used for a while are dropped.
 type known struct {
-	mu         sync.Mutex      // guards what follows
-	read       map[string]bool // the buckets in which writers ask for keys
+	mu         sync.Mutex      // guards the fields below
+	read       map[string]bool // the buckets in which writers read keys
 	young, old map[place]put
-	size       int  // of the young
-	doubt      bool // a key was there that had been said to be new
+	size       int  // of the young generation
+	doubt      bool // a key that was declared new existed already
 
-	// committing are the keys that the commit under way changes, if there is one.
-	// Readers of the database may see it before its answer arrives here, which takes
-	// as long as an outage if the connection is lost. So readers of memory get neither
-	// the values before it nor those after it.
+	// committing are the keys changed by the commit in progress, if any. Readers of the
+	// database may see the change before its response arrives here; if the connection is
+	// lost, that takes until the outage ends. So readers of the cache get neither the old
+	// nor the new values.
 	committing map[place]bool
 
-	spans map[string]spans // by bucket: ranges of which all is known
+	spans map[string]spans // by bucket: completely cached ranges
 	held  int              // how large those are
 }
 
@@ -86,17 +85,17 @@ func (k *known) keepLocked(at place, p put) {
 	k.size += p.size(at)
 }
 
-// begin notes the keys that a commit changes, before the server has it.
+// begin records the keys that a commit changes, before it is sent to the server.
 func (k *known) begin(changed map[place]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.committing = changed
 }
 
-// end notes that the outcome of the commit is known, and was taken in if it was made.
+// end records that the commit's outcome is known, and included if it succeeded.
 func (k *known) end() { k.begin(nil) }
 
-// settledLocked reports whether the commit under way, if any, changes no key that starts
+// settledLocked reports whether the commit in progress, if any, changes no key that starts
 // with a prefix.
 func (k *known) settledLocked(at place) bool {
 	for changed := range k.committing {
@@ -107,7 +106,7 @@ func (k *known) settledLocked(at place) bool {
 	return true
 }
 
-// commit adds what a transaction read and put, once it is committed.
+// commit adds what a committed transaction read and put.
 func (k *known) commit(news map[place]put, ranges map[place]span) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -174,7 +173,7 @@ func (s span) size(at place) int {
 	return n
 }
 
-// span returns a copy of the narrowest known range that has all of a prefix.
+// span returns a copy of the narrowest cached range that includes all of a prefix.
 func (k *known) span(at place) (span, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -206,7 +205,7 @@ func (k *known) forget() {
 	k.young, k.old, k.size, k.spans, k.held = nil, nil, 0, nil, 0
 }
 
-// setDoubt has the next writer ask whether a key is new.
+// setDoubt makes the next writer check whether a key is new.
 func (k *known) setDoubt() {
 	k.forget()
 	k.mu.Lock()
@@ -220,7 +219,7 @@ func (k *known) doubts() bool {
 	return k.doubt
 }
 
-// asks notes that writers ask for keys of a bucket.
+// asks records that writers read keys of a bucket.
 func (k *known) asks(bucket string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -236,7 +235,7 @@ func (k *known) asked(bucket string) bool {
 	return k.read[bucket]
 }
 
-// find finds what a writer need not ask for.
+// find returns a value that a writer need not query.
 func (t *transaction) find(at place) (p put, ok bool) {
 	if p, ok = t.puts[at]; ok {
 		return p, true
@@ -252,7 +251,7 @@ func (t *transaction) find(at place) (p put, ok bool) {
 	return p, ok && !p.large
 }
 
-// findRead finds a key in the ranges that this transaction read.
+// findRead looks a key up in the ranges that this transaction read.
 func (t *transaction) findRead(at place) (p put, ok bool) {
 	for of, s := range t.ranges {
 		if of.bucket == at.bucket && strings.HasPrefix(at.key, of.key) {
@@ -262,7 +261,7 @@ func (t *transaction) findRead(at place) (p put, ok bool) {
 	return p, false
 }
 
-// note notes what is known once the transaction is committed.
+// note records a value that will be cached once the transaction is committed.
 func (t *transaction) note(at place, p put) {
 	if t.plain || !t.e.known.asked(at.bucket) {
 		return
@@ -276,13 +275,13 @@ func (t *transaction) note(at place, p put) {
 	}
 }
 
-// forget has nothing known: this transaction reads and puts too much.
+// forget stops recording values: this transaction reads and puts too much.
 func (t *transaction) forget() {
 	t.plain, t.news, t.changed, t.ranges = true, nil, nil, nil
 	t.e.known.forget()
 }
 
-// New implements [kv.Transaction]: the server finds out where the key is put.
+// New implements [kv.Transaction]. The server checks the key when it is put.
 func (t *transaction) New(bucket string, key []byte) (bool, error) {
 	at := place{bucket, string(key)}
 	if t.write && t.err == nil && !t.e.known.doubts() {
@@ -296,8 +295,8 @@ func (t *transaction) New(bucket string, key []byte) (bool, error) {
 	return v == nil, err
 }
 
-// Fresh says that no keys of a bucket start with prefix: it has an id in it that was
-// made for this transaction, and [transaction.New] was asked for a key of it.
+// Fresh declares that no keys of a bucket start with prefix: prefix contains an id that was
+// created for this transaction, and [transaction.New] was called for a key with it.
 func (t *transaction) Fresh(bucket string, prefix []byte) {
 	if t.write && !t.plain && !t.e.known.doubts() {
 		t.noteRange(place{bucket, string(prefix)}, span{})
@@ -318,7 +317,7 @@ func (t *transaction) noteRange(at place, s span) {
 	}
 }
 
-// span returns a range as this transaction sees it, if all of it is known.
+// span returns a range as this transaction sees it, if all of it is cached.
 func (t *transaction) span(at place) (s span, ok bool) {
 	if t.plain {
 		return nil, false
@@ -356,7 +355,7 @@ func (t *transaction) span(at place) (s span, ok bool) {
 	return s, true
 }
 
-// each visits a part of a range in its order.
+// each calls do for a part of a range in order.
 func (s span) each(r kv.Range, do func(k, v []byte) bool) {
 	keys := slices.Sorted(maps.Keys(s))
 	if r.Reverse {
@@ -373,13 +372,13 @@ func (s span) each(r kv.Range, do func(k, v []byte) bool) {
 	}
 }
 
-// errUnknown is what a recent transaction returns for what is not known.
+// errUnknown is returned by a recent transaction for values that are not cached.
 var errUnknown = errors.New("not known here")
 
-// Recent runs fn in a transaction that reads the newest committed state from memory. It
-// reports false if that does not have all of what fn asked for, if a commit under way
-// changes some of it, or if another engine may have the database; what fn did counts for
-// nothing then. So nothing is older than what a reader of the database saw before.
+// Recent runs fn in a transaction that reads the newest committed state from the cache. It
+// returns false if the cache lacks something that fn read, if a commit in progress changes
+// some of it, or if another engine may own the database; the caller must then ignore the
+// results of fn. So no result is older than what any reader of the database saw before.
 func (e *Engine) Recent(fn func(kv.Transaction)) bool {
 	if e.closed.Load() || !e.Current() {
 		return false
@@ -388,7 +387,7 @@ func (e *Engine) Recent(fn func(kv.Transaction)) bool {
 	defer e.known.mu.Unlock()
 	r := &recent{known: &e.known}
 	whole := func() (whole bool) {
-		defer func() { // what can't be read is a panic above
+		defer func() { // callers turn a read error into a panic
 			if p := recover(); p != nil && !r.missed {
 				panic(p)
 			}
@@ -399,7 +398,7 @@ func (e *Engine) Recent(fn func(kv.Transaction)) bool {
 	return whole && e.Current()
 }
 
-// recent is a transaction that reads what is known. It holds known.mu.
+// recent is a transaction that reads the cache. It holds known.mu.
 type recent struct {
 	known  *known
 	missed bool

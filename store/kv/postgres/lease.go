@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// leaseTime is how long after a beat that was answered an engine may answer by what it
-// knows. It is shorter than idleLock, after which the server lets another engine take
-// over, and both count from the same beat.
+// leaseTime is how long after an answered heartbeat an engine may answer from its cache. It
+// is shorter than idleLock, after which the server lets another engine take over, and both
+// count from the same heartbeat.
 const leaseTime = idleLock - beat
 
-// lease is how long no other engine can have the database, by this machine's monotonic
-// time. A machine that was suspended may not count that time, so a lease ends by the wall
-// clock as well. A lost connection of the lock ends it at once.
+// lease is the time in which no other engine can own the database, by this machine's
+// monotonic time. A suspended machine may not count that time, so a lease also ends by the
+// wall clock. A lost connection of the lock ends it at once.
 type lease struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	until time.Time
 	term  context.Context // ends with the lease; the next lease has another one
 	end   context.CancelFunc
 	timer *time.Timer // ends it
 }
 
-// ended is the term of an engine that holds no lease.
+// ended is the term of an engine without a lease.
 var ended = func() context.Context {
 	ctx, end := context.WithCancel(context.Background())
 	end()
 	return ctx
 }()
 
-// renew extends the lease by a beat that was sent then and answered now.
+// renew extends the lease after a heartbeat that was sent at sent and has been answered.
 func (l *lease) renew(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *lease) holds() bool {
 	return l.holdsLocked()
 }
 
-// Current reports whether no other engine can have the database: this one holds its
-// lease.
+// Current reports whether this engine holds its lease, so that no other engine can own the
+// database.
 func (e *Engine) Current() bool {
 	select {
 	case <-e.taken:
@@ -90,8 +90,8 @@ func (e *Engine) Current() bool {
 	}
 }
 
-// Term returns a context that ends when the lease does, at the latest when another engine
-// may take over.
+// Term returns a context that ends with the lease, at the latest when another engine may
+// take over.
 func (e *Engine) Term() context.Context {
 	e.lease.mu.Lock()
 	defer e.lease.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Ping asks the server for its version, and says how long the round trip took.
+// Ping returns the server's version and the duration of the round trip.
 func (e *Engine) Ping(ctx context.Context) (version string, trip time.Duration, err error) {
 	ctx, end := context.WithTimeout(ctx, answer)
 	defer end()
@@ -17,6 +17,6 @@ func (e *Engine) Ping(ctx context.Context) (version string, trip time.Duration, 
 	defer c.Release()
 	begun := time.Now()
 	err = c.Ping(ctx)
-	version, _, _ = strings.Cut(c.Conn().PgConn().ParameterStatus("server_version"), " ") // before who packaged it
+	version, _, _ = strings.Cut(c.Conn().PgConn().ParameterStatus("server_version"), " ") // without the packager's suffix
 	return version, time.Since(begun), named(err)
 }

@@ -1,42 +1,42 @@
-// Package postgres is the engine over a database server: PostgreSQL, or what speaks its
-// protocol and has its advisory locks. One engine at a time has a database; others stand
-// by.
+// Package postgres implements the engine over PostgreSQL; one engine at a time owns a
+// database, others stand by.
 //
-// PostgreSQL it is from 9.6 on, which upserts and ends a transaction that stalls; from 14
-// on it also ends the connection of a nized that hangs, so that another can take over.
-// It may be behind a pooler that keeps a connection for each client (PgBouncer's pool
-// mode session), which saves nothing, since an engine has 18 at most. One that shares
-// them between transactions, and a server whose advisory locks do nothing or are not
-// there (CockroachDB), are refused at opening: there the lock of one connection is given
-// to a second, too. Each beat looks whether the lock is there, as well.
+// The server may be another product that speaks PostgreSQL's protocol and has its advisory
+// locks. PostgreSQL must be at least 9.6, for upserts and for ending a stalled transaction.
+// From 14 on it also ends the connection of a nized that hangs, so that another can take
+// over. A pooler in front of it must keep one connection per client (PgBouncer's pool mode
+// session), which saves nothing, since an engine has at most 18. Open refuses a pooler that
+// shares connections between transactions, and a server whose advisory locks have no effect
+// or don't exist (CockroachDB): with these, a second connection also gets the lock of the
+// first. Each heartbeat checks that the lock is held.
 //
-//	nize_key     bucket, key, value       what is kept
-//	nize_bucket  name, sequence           the buckets that were made
-//	nize_owner   epoch, commits, origin, held   one row: who has it, how many transactions
-//	                                      wrote, where its nized is reached, and whether
+//	nize_key     bucket, key, value       the stored entries
+//	nize_bucket  name, sequence           the created buckets
+//	nize_owner   epoch, commits, origin, held   one row: the owner's epoch, the number of writing
+//	                                      transactions, the owner's address, and whether
 //	                                      it has not closed the database
 //
-// A connection of its own has an advisory lock. Who gets it takes the next epoch, and
-// each transaction that writes begins with the row of the owner under its epoch, which
-// it counts up and has until its end: whoever has lost the lock without knowing it
-// writes nothing more, and of a writer that hangs, which the server ends, nothing comes
-// after what the next one did. So writers come one after the other, and the snapshot
-// that a reader gets is the state between two of them: transactions are serialisable.
-// The server is told so of those that write, which costs nothing that can be measured,
-// and it undoes one only where another engine takes over meanwhile; of those that read
-// it would keep account of each page for nothing. By the count a commit is told from none where the connection was lost
-// meanwhile, and a server that came back with an older state from the one it was.
-// The lock's connection also renews a lease, see lease.go: what is answered from memory,
-// and every answer of the rooms above, needs it. It is over before the server gives the
-// lock to another engine, by time where the owner hangs or is cut off, and at once where its
-// connection is lost. A server that was just started has no locks, so an engine that finds
-// one leaves it to the previous owner until that one's lease is over, unless it closed the
-// database. What is left is a lock's connection that somebody ends on the server by hand: the
-// owner notices when the end of the connection reaches it, and the next engine asks for the lock within
-// 100 ms.
-// The engine caches what its writers read and put, ranges included, see known.go. So most
-// writers read nothing from the server, and send one message: the beginning, what they
-// put, and the commit. Readers of the newest state use the cache while the lease holds.
+// A separate connection holds an advisory lock. The lock holder increments the epoch. Every
+// writing transaction begins by locking the owner row at its epoch and incrementing
+// commits, and holds the row until its end. So an engine that lost the lock without
+// noticing can't commit, and if a writer hangs, the server ends its transaction and none of
+// its writes follow those of the next owner. Writers are therefore serialized, and a
+// reader's snapshot is the state between two of them: transactions are serializable. Only
+// writing transactions declare this isolation level to the server. It has no measurable
+// cost, and the server aborts one only if another engine takes over meanwhile; for reading
+// transactions the server would track each page for nothing. The number of commits shows
+// whether a commit succeeded if the connection was lost meanwhile, and whether a server
+// came back with an older state. The lock's connection also renews a lease, see lease.go.
+// Every answer from the cache, and every answer of the packages above, needs it. The lease
+// ends before the server gives the lock to another engine: by time if the owner hangs or is
+// cut off, and at once if its connection is lost. A restarted server has no locks, so an
+// engine that finds one leaves it to the previous owner until that one's lease has ended,
+// unless that one closed the database. One case remains: an administrator ends a lock's
+// connection on the server. The owner notices when the end of the connection reaches it,
+// and the next engine requests the lock within 100 ms. The engine caches what its writers
+// read and put, including ranges, see known.go. So most writers read nothing from the
+// server and send one message: the beginning, the puts and the commit. Readers of the
+// newest state use the cache while the lease lasts.
 package postgres
 
 import (
@@ -61,35 +61,35 @@ import (
 )
 
 const (
-	// mark begins the name under which the server knows a lock's connection.
+	// mark is the prefix of a lock connection's application name.
 	mark = "nized/"
-	// maxName is how much of a name the server keeps.
+	// maxName is the length to which the server cuts a name.
 	maxName = 63
-	// lockNumber is that of the advisory lock, which is a database's own.
+	// lockNumber is the number of the advisory lock, which is local to a database.
 	lockNumber = 0x6e697a65
-	// beat is how often the lock's connection is tried.
+	// beat is the interval of the heartbeats on the lock's connection.
 	beat = time.Second
-	// answer is for how long.
+	// answer is the timeout of a heartbeat.
 	answer = 2 * time.Second
-	// again is how often one that stands by asks for the lock.
+	// again is how often a standby requests the lock.
 	again = 100 * time.Millisecond
-	// deference is how long a database that is back is left to the engine that had it:
-	// what that one runs would be reported as lost, and its lease may not be over.
+	// deference is how long a database that is available again is left to its previous
+	// owner: otherwise its running calls would be reported as lost, and its lease may not
+	// have ended.
 	deference = leaseTime
-	// release is how long the server may take to see that one that was killed
-	// has gone.
+	// release is how long the server may take to notice that a killed process is gone.
 	release = 5 * time.Second
-	// mostReaders bounds the connections of readers.
+	// mostReaders limits the connections of readers.
 	mostReaders = 16
-	// idleLock is after how long without a beat the lock is another's.
+	// idleLock is how long without a heartbeat the lock is held.
 	idleLock = 4 * time.Second
-	// stall is how long a writer may leave the server without a message, which
-	// then ends its transaction: others wait for it.
+	// stall is how long a writer may be silent before the server ends its transaction,
+	// because others wait for it.
 	stall = 4 * time.Second
-	// patience is how long one transaction that writes may take, and how long
-	// it is asked what became of a commit.
+	// patience is how long one writing transaction may take, and how long the engine tries
+	// to find out the outcome of a commit.
 	patience = time.Minute
-	// maxKey is what an index of PostgreSQL takes, with room for the bucket.
+	// maxKey is what an index of PostgreSQL accepts, minus space for the bucket.
 	maxKey = 2400
 )
 
@@ -102,19 +102,20 @@ alter table nize_owner add column if not exists origin text not null default '';
 alter table nize_owner add column if not exists held boolean not null default false;
 insert into nize_owner (epoch, commits) values (0, 0) on conflict do nothing`
 
-// Options say which database is opened.
+// Options configure Open.
 type Options struct {
-	// URL names it, and may hold a password; else PGPASSWORD or a file of
-	// passwords (PGPASSFILE, ~/.pgpass) gives it.
+	// URL is the database's address and may contain a password. Otherwise PGPASSWORD or a
+	// password file (PGPASSFILE, ~/.pgpass) provides it.
 	URL store.Secret
 	Log *slog.Logger
-	// Standby, if set, is called where another has the database: reads work by then.
-	// Open waits for the end of that one, unless Standby errs.
+	// Standby, if set, is called if another engine owns the database; reads work by then.
+	// Open then waits until the database is free, unless Standby returns an error.
 	Standby func(*Engine) error
-	// Says is what others read of this one in Replicas, in 57 bytes. It may be nil.
+	// Says returns this engine's status for others' Replicas, at most 57 bytes. It may be
+	// nil.
 	Says func() string
-	// Now is this machine's clock, which has to agree with the database's within
-	// MostApart before this engine takes the database over; nil is not compared.
+	// Now is this machine's clock. It must agree with the database's within MostApart
+	// before this engine takes the database over; if nil, clocks are not compared.
 	Now func() time.Time
 
 	testOnlyStall time.Duration // instead of stall
@@ -127,9 +128,9 @@ type Engine struct {
 	says     func() string // or nil
 	config   *pgx.ConnConfig
 	readers  *pgxpool.Pool
-	writers  *pgxpool.Pool // of one: the outcome of a commit is asked beside it
+	writers  *pgxpool.Pool // one connection, beside which the outcome of a commit is queried
 	epoch    int64
-	commits  uint64 // as of its last; this and known, the one writer alone uses
+	commits  uint64 // as of its last commit; only the one writer uses this and known
 	known    known
 	closed   atomic.Bool
 	size     atomic.Int64
@@ -144,12 +145,12 @@ type Engine struct {
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens a database and makes its tables where they lack. Where others are in
-// the way it is store.ErrConflict. Errors name no password.
+// Open opens a database and creates its tables if they don't exist. It returns
+// store.ErrConflict if another engine owns the database. Errors contain no password.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	config, err := pgxpool.ParseConfig(o.URL.Reveal())
 	if err != nil {
-		// Of what can't be read, nothing says which part is the password.
+		// If the address can't be parsed, any part of it may be the password.
 		return nil, fmt.Errorf("%w database address: it should read like postgres://user@host:5432/name", store.ErrInvalid)
 	}
 	set := config.ConnConfig.RuntimeParams
@@ -159,7 +160,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
-	// A server that is gone without a word is found out within seconds.
+	// Detect within seconds that a server vanished.
 	config.ConnConfig.DialFunc = (&net.Dialer{Control: setUserTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: beat, Interval: beat, Count: 3}}).DialContext
 	if o.testOnlyDial != nil {
 		config.ConnConfig.DialFunc = o.testOnlyDial
@@ -182,8 +183,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if err == nil {
 		config.MaxConns = 1
-		config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { // not as it connects: poolers take nothing then
-			// What is acknowledged is on disk, whatever the server's default.
+		config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { // not as startup parameters, which poolers refuse
+			// Acknowledged writes must be on disk, whatever the server's default.
 			_, err := c.Exec(ctx, "set synchronous_commit = on; set idle_in_transaction_session_timeout = "+milliseconds(cmp.Or(o.testOnlyStall, stall)))
 			return err
 		}
@@ -198,7 +199,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// awaitLock is [Engine.await] for a server whose locks hold.
+// awaitLock is [Engine.await], and checks that the server's locks are exclusive.
 func (e *Engine) awaitLock(ctx context.Context, standby func(*Engine) error) (*pgx.Conn, error) {
 	for {
 		lock, err := e.await(ctx, standby)
@@ -216,27 +217,27 @@ func (e *Engine) awaitLock(ctx context.Context, standby func(*Engine) error) (*p
 		}
 		_ = lock.Close(ctx) // the connection was lost meanwhile, and the lock with it
 		if standby != nil {
-			standby = func(*Engine) error { return nil } // it does already
+			standby = func(*Engine) error { return nil } // it was called already
 		}
 	}
 }
 
-// tryLock reports whether another connection gets the lock, which it gives back.
+// tryLock reports whether another connection also gets the lock, which it then releases.
 func (e *Engine) tryLock(ctx context.Context) (got bool, err error) {
 	c, err := e.readers.Acquire(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer c.Release()
-	err = c.QueryRow(ctx, fmt.Sprintf("select pg_try_advisory_lock(%d)", lockNumber)).Scan(&got) // such a pooler takes no arguments
+	err = c.QueryRow(ctx, fmt.Sprintf("select pg_try_advisory_lock(%d)", lockNumber)).Scan(&got) // such a pooler accepts no arguments
 	if err == nil && got {
 		_, err = c.Exec(ctx, fmt.Sprintf("select pg_advisory_unlock(%d)", lockNumber))
 	}
 	return got, err
 }
 
-// await takes the lock. Where another has it, one that may stand by waits for its
-// end, and any other for one that was killed a moment ago.
+// await acquires the lock. If another engine has it, an engine that may stand by waits
+// until that one ends; otherwise await waits briefly for one that was just killed.
 func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.Conn, error) {
 	lock, err := e.lock(ctx, 0, true)
 	if (errors.Is(err, store.ErrConflict) || errors.Is(err, errApart)) && standby != nil {
@@ -260,8 +261,8 @@ func (e *Engine) await(ctx context.Context, standby func(*Engine) error) (*pgx.C
 	return lock, err
 }
 
-// defers waits while a server that was just started may have an owner whose lease is not
-// over, and which comes back. A server that can't be asked is no reason to wait.
+// defers waits if the server was just started and the previous owner, whose lease may not
+// have ended, may come back. If the server can't be queried, it doesn't wait.
 func defers(ctx context.Context, c *pgx.Conn) error {
 	ask, end := context.WithTimeout(ctx, answer)
 	defer end()
@@ -278,9 +279,9 @@ func defers(ctx context.Context, c *pgx.Conn) error {
 	return ctx.Err()
 }
 
-// lock connects and takes the lock, which lasts as long as the connection. It waits for
-// whoever has it where first is set, which is until it asks. fresh is set where this
-// engine neither had the database nor waited for it: then it may have to defer.
+// lock connects and acquires the lock, which lasts as long as the connection. If first is
+// set, it waits for the lock and requests it after first. fresh is set if this engine
+// neither owned the database nor waited for it: then it may have to defer.
 func (e *Engine) lock(ctx context.Context, first time.Duration, fresh bool) (*pgx.Conn, error) {
 	config := e.config.Copy()
 	name := e.name()
@@ -289,13 +290,13 @@ func (e *Engine) lock(ctx context.Context, first time.Duration, fresh bool) (*pg
 	if err != nil {
 		return nil, named(err)
 	}
-	// The server ends the connection of one that is gone or hangs, and the lock with
-	// it: older servers know neither, and find out later.
+	// The server ends the connection of a client that is gone or hangs, and releases the
+	// lock. Older servers have neither setting and notice later.
 	for _, set := range []string{"idle_session_timeout = " + milliseconds(idleLock), "client_connection_check_interval = " + milliseconds(beat)} {
 		_, _ = c.Exec(ctx, "set "+set)
 	}
-	// Who waits asks again and again: the server would give the lock to one that hangs,
-	// too, and to end each waiting by itself is an error in its log.
+	// Poll for the lock: if standbys waited for it on the server, the server would also
+	// give it to one that hangs, and cancelling each wait would log an error there.
 	var taken bool
 	if fresh {
 		err = defers(ctx, c)
@@ -307,7 +308,7 @@ func (e *Engine) lock(ctx context.Context, first time.Duration, fresh bool) (*pg
 		select {
 		case <-time.After(wait):
 			if taken, err = e.take(ctx, c); errors.Is(err, errApart) {
-				err = nil // until it is set
+				err = nil // until the clock is corrected
 			}
 			name = e.rename(ctx, c, name)
 		case <-ctx.Done():
@@ -323,7 +324,7 @@ func (e *Engine) lock(ctx context.Context, first time.Duration, fresh bool) (*pg
 	return c, nil
 }
 
-// own makes the tables and takes the next epoch.
+// own creates the tables and increments the epoch.
 func (e *Engine) own(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, tables); err != nil {
 		return named(err)
@@ -341,7 +342,7 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 			e.log.Warn("the connection that holds the database is lost; connecting again")
 			_ = c.Close(try) // it is lost
 			c = nil
-			e.readers.Reset() // and so are most likely the others
+			e.readers.Reset() // the other connections are most likely lost, too
 			e.writers.Reset()
 		}
 		if c == nil && ctx.Err() == nil {
@@ -352,15 +353,16 @@ func (e *Engine) hold(ctx context.Context, c *pgx.Conn) {
 	e.lease.revoke()
 	if c != nil {
 		shut, end := context.WithTimeout(context.WithoutCancel(ctx), answer)
-		// The next one need not wait for the end of the lease. Where this fails, it may.
+		// The next owner then need not wait for the end of the lease. If this fails, it may
+		// wait.
 		_, _ = c.Exec(shut, "update nize_owner set held = false where epoch = $1", e.epoch)
-		_ = c.Close(shut) // the lock ends with the connection either way
+		_ = c.Close(shut) // releases the lock in any case
 		end()
 	}
 }
 
-// pause waits until the next beat and reports whether c was lost meanwhile: the server may
-// have given its lock away.
+// pause waits until the next heartbeat and reports whether c was lost meanwhile: the server
+// may then have given its lock away.
 func pause(ctx context.Context, c *pgx.Conn) (lost bool) {
 	ctx, end := context.WithTimeout(ctx, beat)
 	defer end()
@@ -376,8 +378,8 @@ func pause(ctx context.Context, c *pgx.Conn) (lost bool) {
 	return false
 }
 
-// measure tries the connection by asking whether it has the lock, how large what is
-// kept is, and how many more ask for the lock.
+// measure sends a heartbeat: it checks that the connection holds the lock, and reads the
+// size of the stored data and the number of standbys.
 func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	var size, standby, held int64
 	var unix float64
@@ -400,18 +402,18 @@ func (e *Engine) measure(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// Where names the server and its database, and tells how many bytes are in it and
-// how many engines ask to have it.
+// Where returns the names of the server and its database, its size in bytes, and the number
+// of engines that wait to own it.
 func (e *Engine) Where() (name string, size int64, standby int) {
 	return "PostgreSQL " + e.config.Host + "/" + e.config.Database, e.size.Load(), int(e.standby.Load())
 }
 
-// retake takes the lock again. One that had the database alone meanwhile left
-// another epoch, under which this engine writes nothing.
+// retake acquires the lock again. If another engine owned the database meanwhile, the epoch
+// differs and this engine can't write any more.
 func (e *Engine) retake(ctx context.Context) *pgx.Conn {
 	c, err := e.lock(ctx, 0, false)
 	if err != nil && !errors.Is(err, store.ErrConflict) {
-		return nil // at the next beat
+		return nil // retry at the next heartbeat
 	}
 	epoch, _, unknown := e.Owner(ctx)
 	if unknown == nil && epoch != e.epoch {
@@ -420,40 +422,40 @@ func (e *Engine) retake(ctx context.Context) *pgx.Conn {
 	if err != nil {
 		return nil
 	}
-	if unknown != nil || epoch != e.epoch { // it is for others
-		_ = c.Close(ctx) // the lock ends with it either way
+	if unknown != nil || epoch != e.epoch { // leave it to others
+		_ = c.Close(ctx) // releases the lock in any case
 		return nil
 	}
 	e.log.Info("the connection that holds the database is back")
 	return c
 }
 
-// lose notes that this engine writes nothing any more.
+// lose records that this engine can't write any more.
 func (e *Engine) lose() { e.replaced.Do(func() { close(e.taken) }) }
 
-// Advertise says where others reach the nized that has the database.
+// Advertise stores the address at which other nodes reach the active node.
 func (e *Engine) Advertise(ctx context.Context, origin string) error {
 	_, err := e.readers.Exec(ctx, "update nize_owner set origin = $1 where epoch = $2", origin, e.epoch)
 	return named(err)
 }
 
-// Owner tells the epoch of the engine that has the database, and what that one
-// advertises, "" before it does.
+// Owner returns the epoch of the engine that owns the database, and the address that it
+// advertises, "" if it has not done so yet.
 func (e *Engine) Owner(ctx context.Context) (epoch int64, origin string, err error) {
 	err = e.readers.QueryRow(ctx, "select epoch, origin from nize_owner").Scan(&epoch, &origin)
 	return epoch, origin, named(err)
 }
 
-// Replica is a nized that has the database, or waits for it.
+// Replica is a nized that owns the database, or waits for it.
 type Replica struct {
 	Says        string
-	Works       bool          // it has the database
-	Apart       bool          // its clock keeps it from taking over
-	Since, Seen time.Duration // ago: when it connected, and was heard last
+	Works       bool          // it owns the database
+	Apart       bool          // its clock prevents it from taking over
+	Since, Seen time.Duration // time since it connected, and since its last message
 }
 
-// Replicas are those that the server hears, by the connections with which they have
-// the lock or wait for it.
+// Replicas returns the replicas that are connected to the server, by the connections with
+// which they hold the lock or wait for it.
 func (e *Engine) Replicas(ctx context.Context) (list []Replica, err error) {
 	rows, err := e.readers.Query(ctx, `select application_name, exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory' and l.objid = $1 and l.granted),
 		extract(epoch from clock_timestamp() - backend_start)::float8, extract(epoch from clock_timestamp() - greatest(backend_start, query_start, state_change))::float8
@@ -474,9 +476,9 @@ func (e *Engine) Replicas(ctx context.Context) (list []Replica, err error) {
 	return list, named(err)
 }
 
-// Taken is closed when this engine can write nothing any more: another one has taken
-// the database over, since this one did not answer for a while, or it was set back, or
-// nobody knows what became of a commit.
+// Taken returns a channel that is closed when this engine can't write any more: another
+// engine took the database over while this one was unresponsive, the database was reset to
+// an older state, or the outcome of a commit is unknown.
 func (e *Engine) Taken() <-chan struct{} { return e.taken }
 
 // Close implements [kv.Engine].
@@ -487,13 +489,14 @@ func (e *Engine) Close(bool) error {
 	e.end()
 	e.held.Wait()
 	e.readers.Close()
-	if e.writers != nil { // it was opened
+	if e.writers != nil { // Open succeeded
 		e.writers.Close()
 	}
 	return nil
 }
 
-// named gives an error of the server or the wire its name.
+// named maps an error of the server or the connection to the errors of package kv and
+// store.
 func named(err error) error {
 	var pg *pgconn.PgError
 	switch {
@@ -501,14 +504,14 @@ func named(err error) error {
 		return err
 	case errors.As(err, &pg):
 		switch {
-		case pg.Code == "22012": // of the fence
+		case pg.Code == "22012": // division by zero: the fence failed
 			return kv.ErrTaken
-		case pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "23505": // which was said to be new
+		case pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "23505": // a conflict, or a key that was declared new exists
 			return store.Mark(err, kv.ErrRetry)
 		case pg.Code == "53100":
 			return store.Mark(err, store.ErrDiskFull)
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
-			pg.Code == "25P03", pg.Code == "25006", pg.Code == "0A000": // it stalled; the server became a replica
+			pg.Code == "25P03", pg.Code == "25006", pg.Code == "0A000": // the transaction stalled; the server became a replica
 			return store.Mark(err, store.ErrNoDatabase)
 		}
 		return err

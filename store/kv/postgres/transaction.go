@@ -16,26 +16,26 @@ import (
 	"nize/store/kv"
 )
 
-// How many rows of a range are read at once, at first and at most: who reads
-// all of it needs few messages, who stops early few rows.
+// How many rows of a range are read at once, at first and at most: a caller that reads all
+// of it needs few messages, one that stops early reads few rows.
 const (
 	firstRows = 128
 	mostRows  = 2048
-	// mostRead is how many bytes of a range are held at once, but for one value.
+	// mostRead limits the bytes of a range in memory, except for a single value.
 	mostRead = 8 << 20
-	// mostPuts is how many bytes are held back before they are sent.
+	// mostPuts is how many bytes of changes are buffered before they are sent.
 	mostPuts = 8 << 20
 )
 
-// place is where a value is; a key as text, so that maps take it.
+// place identifies a value; the key is a string, so that it can be a map key.
 type place struct{ bucket, key string }
 
 type put struct {
-	value []byte // nil: there is none
-	large bool   // value lacks, since it is too large to be known
+	value []byte // nil: the key doesn't exist
+	large bool   // value is unset because it is too large to be cached
 }
 
-func (p put) size(at place) int { return len(at.bucket) + len(at.key) + len(p.value) + 100 } // of a map
+func (p put) size(at place) int { return len(at.bucket) + len(at.key) + len(p.value) + 100 } // overhead of a map entry
 
 type transaction struct {
 	e      *Engine
@@ -43,23 +43,23 @@ type transaction struct {
 	end    func()
 	c      *pgxpool.Conn // nil after its end
 	write  bool
-	err    error // the first of its server: it can't be committed
-	begins bool  // not sent yet: that goes along with the first message
+	err    error // the first error of its server: it can't be committed
+	begins bool  // "begin" is not sent yet; it is sent with the first message
 
-	ahead map[place][]byte // of one that reads: what Range read along
+	ahead map[place][]byte // of a reader: values that Range read along
 
-	// Of one that writes.
+	// For a writer.
 	puts    map[place]put // not sent yet
 	size    int
-	fresh   map[place]bool // said to be new and not sent yet
-	news    map[place]put  // what it asked for and sent, see known
-	noted   int            // how large those are
-	plain   bool           // they were too large
+	fresh   map[place]bool // declared new and not sent yet
+	news    map[place]put  // what it read and sent, see known
+	noted   int            // their size
+	plain   bool           // they were too large to record
 	changed map[place]bool // what it sent
-	ranges  map[place]span // that it read to their ends, as they were then
+	ranges  map[place]span // ranges that it read to their ends, as they were then
 }
 
-// fail remembers an error, after which the server takes nothing more.
+// fail records an error, after which the server accepts nothing more.
 func (t *transaction) fail(err error) error {
 	if err != nil {
 		err = named(err)
@@ -93,7 +93,7 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 	var value []byte
 	results := t.ask("select value from nize_key where bucket = $1 and key = $2", []any{bucket, notNil(key)})
 	err := errors.Join(results.QueryRow().Scan(&value), results.Close())
-	if t.err != nil { // it may not begin
+	if t.err != nil { // it could not begin
 		return nil, t.err
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -110,8 +110,8 @@ func (t *transaction) Get(bucket string, key []byte) ([]byte, error) {
 	return value, nil
 }
 
-// Ahead reads keys, each with its bucket, that Get is asked for next: those that are not
-// known in one message.
+// Ahead reads keys, each with its bucket, that Get is called for next. It reads those that
+// are not cached in one message.
 func (t *transaction) Ahead(keys [][2]string) error {
 	if t.err != nil || !t.write {
 		return t.err
@@ -127,7 +127,7 @@ func (t *transaction) Ahead(keys [][2]string) error {
 		}
 	}
 	if len(asked) < 2 {
-		return nil // Get asks for it
+		return nil // Get reads it
 	}
 	results := t.ask(questions...)
 	var err error
@@ -144,13 +144,13 @@ func (t *transaction) Ahead(keys [][2]string) error {
 		t.note(at, put{value: value})
 	}
 	err = errors.Join(err, results.Close())
-	if t.err != nil { // it may not begin
+	if t.err != nil { // it could not begin
 		return t.err
 	}
 	return t.fail(err)
 }
 
-// notNil is b; the wire and callers tell nil from empty.
+// notNil returns b, or an empty slice for nil; the protocol and callers distinguish them.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -177,7 +177,7 @@ func (t *transaction) hold(bucket string, key []byte, p put) error {
 	return t.err
 }
 
-// send sends what is held back, in one message.
+// send sends the buffered changes in one message.
 func (t *transaction) send() error {
 	if t.err != nil || len(t.puts) == 0 {
 		return t.err
@@ -187,12 +187,12 @@ func (t *transaction) send() error {
 	return errors.Join(t.fail(t.deliver(m).Close()), t.err)
 }
 
-// fence counts a transaction that writes, and errs where another engine has counted
-// one since this one's last.
+// fence counts a writing transaction, and fails if another engine has counted one since
+// this engine's last.
 const fence = "with mine as (update nize_owner set commits = commits + 1 where epoch = $1 and commits = $2 returning 1) select 1 / count(*) from mine"
 
-// message is what the server is told next: where nothing was as yet, to begin. One that
-// reads sees what there is at its first question.
+// message returns the next message to the server, which begins the transaction if that was
+// not sent yet. A reading transaction gets its snapshot at its first query.
 func (t *transaction) message() *pgx.Batch {
 	m := &pgx.Batch{}
 	switch {
@@ -205,14 +205,14 @@ func (t *transaction) message() *pgx.Batch {
 	return m
 }
 
-// deliver sends a message, and reads what the beginning of it came to.
+// deliver sends a message and reads the result of its beginning.
 func (t *transaction) deliver(m *pgx.Batch) pgx.BatchResults {
 	results := t.c.SendBatch(t.ctx, m)
 	if !t.begins {
 		return results
 	}
 	t.begins = false
-	_, _ = results.Exec() // an error of it is that of what follows
+	_, _ = results.Exec() // its error is also that of the next result
 	if t.write {
 		_, err := results.Exec()
 		_ = t.fail(err)
@@ -220,7 +220,7 @@ func (t *transaction) deliver(m *pgx.Batch) pgx.BatchResults {
 	return results
 }
 
-// queue adds what is held back.
+// queue adds the buffered changes.
 func (t *transaction) queue(b *pgx.Batch) {
 	var (
 		buckets, newBuckets, goneBuckets        []string
@@ -236,12 +236,12 @@ func (t *transaction) queue(b *pgx.Batch) {
 			buckets, keys, values = append(buckets, at.bucket), append(keys, []byte(at.key)), append(values, p.value)
 		}
 		t.note(at, p)
-		if !t.plain { // else nothing is known
+		if !t.plain { // otherwise nothing is cached
 			t.changed[at] = true
 		}
 	}
 	const insert = "insert into nize_key (bucket, key, value) select * from unnest($1::text[], $2::bytea[], $3::bytea[])"
-	if len(goneKey) <= 4 { // each is planned once and for all, the many again and again
+	if len(goneKey) <= 4 { // a single delete is planned once, the bulk delete every time
 		for i := range goneKey {
 			b.Queue("delete from nize_key where bucket = $1 and key = $2", goneBuckets[i], goneKey[i])
 		}
@@ -259,8 +259,8 @@ func (t *transaction) queue(b *pgx.Batch) {
 	t.size = 0
 }
 
-// Range implements [kv.Transaction]: rows are read before do sees the first, so
-// that it may use the transaction.
+// Range implements [kv.Transaction]. Rows are read before do gets the first, so that do may
+// use the transaction.
 func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool) error {
 	if t.err != nil {
 		return t.err
@@ -275,7 +275,7 @@ func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool
 	if err := t.send(); err != nil {
 		return err
 	}
-	// A range that was read to its end is known, if it is small.
+	// A small range that was read to its end is cached.
 	var whole span
 	if t.write && !t.plain && len(r.From) == 0 && r.Before == nil {
 		whole = span{}
@@ -329,8 +329,8 @@ func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool
 	}
 }
 
-// rows reads up to the limit, and what stands in r.Record in the same message; cut
-// says that it ended sooner, with as many bytes as are held at once.
+// rows reads up to the limit, and the entries of r.Record in the same message; cut reports
+// that it stopped earlier, at the limit of bytes in memory.
 func (t *transaction) rows(bucket string, r kv.Range) (keys, values [][]byte, cut bool, err error) {
 	some, args := " from nize_key where bucket = $1 and key >= $2", []any{bucket, r.From, r.Limit}
 	if r.Before != nil {
@@ -365,13 +365,13 @@ func (t *transaction) rows(bucket string, r kv.Range) (keys, values [][]byte, cu
 	return keys, values, cut, err
 }
 
-// collect reads keys and values as long as they are not too many bytes.
+// collect reads keys and values up to the limit of bytes.
 func collect(results pgx.BatchResults) (keys, values [][]byte, cut bool, err error) {
 	rows, err := results.Query()
 	if err != nil {
 		return nil, nil, false, err
 	}
-	defer rows.Close() // and passes over the rest
+	defer rows.Close() // skips the rest
 	for size := 0; rows.Next(); {
 		if cut = size > mostRead; cut {
 			break
@@ -386,7 +386,7 @@ func collect(results pgx.BatchResults) (keys, values [][]byte, cut bool, err err
 	return keys, values, cut, rows.Err()
 }
 
-// ask sends questions in one message: text and arguments, by turns.
+// ask sends queries in one message; questions alternate text and arguments.
 func (t *transaction) ask(questions ...any) pgx.BatchResults {
 	m := t.message()
 	for i := 0; i < len(questions); i += 2 {
@@ -410,7 +410,7 @@ func (t *transaction) Sequence(bucket string, add uint64) (n uint64, err error) 
 
 func (t *transaction) Buckets() ([]string, error) {
 	results := t.ask("select name from nize_bucket order by name", []any{})
-	rows, _ := results.Query() // CollectRows has its error
+	rows, _ := results.Query() // CollectRows returns the error
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return names, t.fail(errors.Join(err, results.Close()))
 }
@@ -422,8 +422,8 @@ func (t *transaction) Make(bucket string) error {
 	return errors.Join(t.fail(t.ask("insert into nize_bucket (name) values ($1) on conflict do nothing", []any{bucket}).Close()), t.err)
 }
 
-// Commit implements [kv.Transaction], in one message with what is held back. Where the
-// connection is lost meanwhile, the database is asked what became of it.
+// Commit implements [kv.Transaction]. It sends one message with the buffered changes. If
+// the connection is lost meanwhile, it queries the database for the outcome.
 func (t *transaction) Commit() error {
 	defer t.Rollback()
 	if t.err != nil {
@@ -443,7 +443,7 @@ func (t *transaction) Commit() error {
 	)
 	for i := 0; i <= last && err == nil; i++ {
 		if tag, err = results.Exec(); errors.As(err, &pg) && i < last {
-			return t.fail(errors.Join(err, results.Close())) // nothing after it was done
+			return t.fail(errors.Join(err, results.Close())) // the server executed nothing after it
 		}
 	}
 	err = errors.Join(err, results.Close())
@@ -462,9 +462,9 @@ func (t *transaction) Commit() error {
 	return nil
 }
 
-// resolve says what became of a commit that was not answered with lost. A transaction
-// that is still under way has the row of the owner, so the answer comes after its end;
-// and one that the server has not begun yet finds another count there, and fails.
+// resolve returns the outcome of a commit that returned lost instead of a response. A
+// transaction that is still running has locked the owner row, so the query returns after
+// its end; one that the server has not begun yet will find another count there and fail.
 func (t *transaction) resolve(lost error) error {
 	t.e.log.Warn("the connection was lost in a commit; asking what became of it", "err", lost)
 	t.shut()
@@ -492,8 +492,8 @@ func (t *transaction) resolve(lost error) error {
 	}
 }
 
-// committed is how many commits there were, and two more where the last was not made,
-// which it no more can be then. Of another epoch there are none.
+// committed returns the number of commits, and first adds two to it if the last commit was
+// not made, so that it can't succeed later. If the epoch differs, it returns pgx.ErrNoRows.
 func (e *Engine) committed(ctx context.Context) (commits uint64, err error) {
 	c, err := pgx.ConnectConfig(ctx, e.config.Copy())
 	if err != nil {
@@ -505,7 +505,7 @@ func (e *Engine) committed(ctx context.Context) (commits uint64, err error) {
 	return commits, errors.Join(err, c.Close(ctx))
 }
 
-// abandon ends the transaction with its connection.
+// abandon ends the transaction by closing its connection.
 func (t *transaction) abandon() {
 	if t.c == nil {
 		return
@@ -517,10 +517,10 @@ func (t *transaction) abandon() {
 func (t *transaction) shut() {
 	ctx, end := context.WithTimeout(context.Background(), answer)
 	defer end()
-	_ = t.c.Conn().Close(ctx) // what it left is rolled back by the server
+	_ = t.c.Conn().Close(ctx) // the server rolls it back
 }
 
-// Rollback implements [kv.Transaction]. Nobody waits for the end of one that read.
+// Rollback implements [kv.Transaction]. It doesn't wait for the end of a reading one.
 func (t *transaction) Rollback() {
 	if t.c == nil {
 		return

@@ -1,9 +1,8 @@
-// Package transfer copies what one engine has into another, whatever the two are,
-// and proves that all of it came.
+// Package transfer copies one engine's content into another engine and verifies the copy.
 //
-// The target is marked before anything else and until it is proven: one with the
-// mark is a part of a database, and nobody may work on it ([Unfinished]). A copy
-// that was cut off is not continued; its target is made empty and copied to again.
+// The target is marked before anything else and until it is verified: a target with the
+// mark is an incomplete database that must not be used ([Unfinished]). An interrupted copy
+// is not continued; its target must be emptied and copied to again.
 package transfer
 
 import (
@@ -21,22 +20,22 @@ import (
 )
 
 const (
-	// chunk bounds the bytes of one transaction, and so what is held in memory.
+	// chunk limits the bytes of one transaction, and so the memory used.
 	chunk = 8 << 20
 	// mark is the key of the mark, in the bucket that the caller names.
 	mark = "unfinished copy"
 )
 
-// Copy is one copy. Nobody else has either engine open.
+// Copy is one copy. No one else may have either engine open.
 type Copy struct {
 	From, To kv.Engine
-	// Mark is the bucket that has the mark; it is copied last.
+	// Mark is the bucket with the mark; it is copied last.
 	Mark string
-	// Within are buckets with a slash in their names, of which no engine has a list.
+	// Within are buckets with a slash in their names, which engines don't list.
 	Within []string
 }
 
-// Content says what a bucket holds.
+// Content describes the content of a bucket.
 type Content struct {
 	Bucket   string
 	Keys     int
@@ -45,13 +44,13 @@ type Content struct {
 	Digest   [sha256.Size]byte // of its keys and values in order
 }
 
-// Unfinished says whether a transaction sees a target that was not proven.
+// Unfinished reports whether the target of a transaction was not verified.
 func Unfinished(b kv.Transaction, bucket string) (bool, error) {
 	v, err := b.Get(bucket, []byte(mark))
 	return v != nil, err
 }
 
-// Begin marks the target. One that has any bucket is store.ErrConflict.
+// Begin marks the target. It returns store.ErrConflict if the target has any bucket.
 func (c Copy) Begin(ctx context.Context) error {
 	return c.update(ctx, func(b kv.Transaction) error {
 		names, err := b.Buckets()
@@ -70,7 +69,7 @@ func (c Copy) Begin(ctx context.Context) error {
 	})
 }
 
-// End takes the mark away.
+// End removes the mark.
 func (c Copy) End(ctx context.Context) error {
 	return c.update(ctx, func(b kv.Transaction) error { return b.Delete(c.Mark, []byte(mark)) })
 }
@@ -87,8 +86,8 @@ func (c Copy) update(ctx context.Context, fn func(kv.Transaction) error) error {
 	return b.Commit()
 }
 
-// Run copies every bucket into a target that Begin marked, reads the target again,
-// and compares.
+// Run copies every bucket into a target that Begin marked, reads the target again, and
+// compares.
 func (c Copy) Run(ctx context.Context) (contents []Content, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -130,7 +129,7 @@ func (c Copy) Run(ctx context.Context) (contents []Content, err error) {
 	return contents, nil
 }
 
-// read visits a bucket, but for the mark, and says what it holds.
+// read calls do for each entry of a bucket except the mark, and returns its content.
 func (c Copy) read(ctx context.Context, b kv.Transaction, bucket string, do func(k, v []byte) error) (one Content, err error) {
 	one.Bucket = bucket
 	if !strings.Contains(bucket, "/") {
@@ -156,9 +155,9 @@ func (c Copy) read(ctx context.Context, b kv.Transaction, bucket string, do func
 	return one, errors.Join(err, failed)
 }
 
-// bucket copies one, in transactions of a chunk each.
+// bucket copies one bucket, in transactions of a chunk each.
 func (c Copy) bucket(ctx context.Context, from kv.Transaction, name string) (one Content, err error) {
-	var b kv.Transaction // nil: none is under way
+	var b kv.Transaction // nil: none is open
 	defer func() {
 		if b != nil {
 			b.Rollback()

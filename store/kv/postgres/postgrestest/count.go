@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// Trips are the round trips that clients began on a [Wire]: what the server was asked at
-// once, and answers at once. What the connection that holds the database asks each second
-// is left out, and so are the messages for whose answer nobody waits: those that end a
-// transaction in which nothing was changed.
+// Trips are the round trips that clients began on a [Wire]: the statements that the server
+// gets and answers together. It omits the heartbeats of the connection that owns the
+// database, and messages without a waiting caller: those that end a transaction without
+// changes.
 type Trips struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	trips []string
 }
 
-// Take returns what was asked since it was last called, the statements of each trip.
+// Take returns the statements of each trip since the previous call.
 func (t *Trips) Take() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,15 +32,15 @@ func (t *Trips) add(trip string) {
 	t.trips = append(t.trips, trip)
 }
 
-// listen passes on what a client says, and notes its trips. begins is called with each of
-// them before the server has it.
+// listen forwards a client's messages and records its trips. begins is called with each of
+// them before the server gets it.
 func (t *Trips) listen(to io.Writer, from io.Reader, begins func(trip string)) {
 	var (
-		said     []byte // of which no message is complete yet
+		said     []byte // bytes of an incomplete message
 		known    = map[string]string{}
 		asked    []string
 		started  bool
-		watchman bool // it holds the database
+		watchman bool // the connection owns the database
 	)
 	text := func(b []byte) (s string, rest []byte) {
 		i := bytes.IndexByte(b, 0)
@@ -82,7 +82,7 @@ func (t *Trips) listen(to io.Writer, from io.Reader, begins func(trip string)) {
 		n, err := from.Read(buf)
 		said = append(said, buf[:n]...)
 		for {
-			head := 1 // the kind, which the first message has not
+			head := 1 // the kind, which the first message lacks
 			if !started {
 				head = 0
 			}

@@ -1,4 +1,4 @@
-// Package postgrestest makes databases for tests in a PostgreSQL of their own.
+// Package postgrestest creates databases for tests in a PostgreSQL server.
 package postgrestest
 
 import (
@@ -16,14 +16,14 @@ import (
 	"nize/store"
 )
 
-// Variable names a server in which tests may make databases, such as
-// postgres://nize@/postgres?host=/tmp.
+// Variable names the environment variable with the address of a server in which tests may
+// create databases, such as postgres://nize@/postgres?host=/tmp.
 const Variable = "NIZE_TEST_POSTGRES"
 
 var made atomic.Int64
 
-// New returns the address of a new database, which is dropped at the end of the
-// test. Without a server the test is skipped, and says so.
+// New returns the address of a new database, which is dropped at the end of the test.
+// Without a server it skips the test with a message.
 func New(t testing.TB) store.Secret {
 	t.Helper()
 	if os.Getenv(Variable) == "" {
@@ -41,8 +41,8 @@ func New(t testing.TB) store.Secret {
 	return address
 }
 
-// Make makes a database in the server that Variable names; drop drops it, also
-// under who has it open.
+// Make creates a database in the server that Variable names; drop drops it, even while it
+// is open.
 func Make() (address store.Secret, drop func() error, err error) {
 	u, err := url.Parse(os.Getenv(Variable))
 	if err != nil {
@@ -56,10 +56,10 @@ func Make() (address store.Secret, drop func() error, err error) {
 	return store.NewSecret(u.String()), func() error { return Ask("drop database " + name + " with (force)") }, nil
 }
 
-// Ask runs a statement at the server, in the database that Variable names.
+// Ask executes a statement in the database that Variable names.
 func Ask(statement string) error { return AskIn(store.NewSecret(os.Getenv(Variable)), statement) }
 
-// AskIn runs a statement in the database of an address.
+// AskIn executes a statement in the database of an address.
 func AskIn(address store.Secret, statement string) error {
 	ctx, end := context.WithTimeout(context.Background(), time.Minute)
 	defer end()

@@ -10,22 +10,22 @@ import (
 	"nize/store"
 )
 
-// BucketSize is what one bucket takes in its table, in bytes, without indexes and free
-// room.
+// BucketSize is the size of one bucket in its table, in bytes, without indexes and free
+// space.
 type BucketSize struct {
 	Name string
 	Rows int
 	Data int64 // as stored, which may be compressed
 }
 
-// Sizes are what a database takes, in bytes.
+// Sizes are the sizes of a database, in bytes.
 type Sizes struct {
 	Table, Index int64
-	Log          int64 // that the server wrote since it was made
+	Log          int64 // written by the server since its creation
 	Buckets      []BucketSize
 }
 
-// ReadSizes reads the sizes of the database of an address.
+// ReadSizes returns the sizes of the database of an address.
 func ReadSizes(address store.Secret) (s Sizes, err error) {
 	ctx, end := context.WithTimeout(context.Background(), time.Minute)
 	defer end()

@@ -13,15 +13,14 @@ import (
 	"nize/store"
 )
 
-// Wire is what lies between a client and the server of the tests: it may be slow,
-// and cut.
+// Wire is a proxy between a client and the test server that can be slowed down and cut.
 type Wire struct {
-	Trips // that went over it
+	Trips // the trips over it
 
 	listener      net.Listener
 	network, addr string       // of the server
-	delay         atomic.Int64 // nanoseconds by which what the server says comes late
-	commits       atomic.Int64 // as long what it says to a commit comes later still
+	delay         atomic.Int64 // delay of the server's messages in nanoseconds
+	commits       atomic.Int64 // additional delay of the responses to commits
 	running       sync.WaitGroup
 
 	mu   sync.Mutex
@@ -29,8 +28,7 @@ type Wire struct {
 	open map[net.Conn]bool
 }
 
-// NewWire lays a wire to the server of an address, and returns the address at this
-// end of it.
+// NewWire returns a proxy to the server of an address, and the proxy's address.
 func NewWire(address store.Secret) (*Wire, store.Secret, error) {
 	config, err := pgconn.ParseConfig(address.Reveal())
 	if err != nil {
@@ -58,14 +56,14 @@ func NewWire(address store.Secret) (*Wire, store.Secret, error) {
 	return w, store.NewSecret(here.String()), nil
 }
 
-// Slow makes what the server says come late.
+// Slow delays the server's messages.
 func (w *Wire) Slow(by time.Duration) { w.delay.Store(int64(by)) }
 
-// SlowCommits makes the answers to commits come late: others may read by then what was
-// committed.
+// SlowCommits delays the responses to commits: others may read the committed data before
+// they arrive.
 func (w *Wire) SlowCommits(by time.Duration) { w.commits.Store(int64(by)) }
 
-// Cut ends all connections and lets none through until it is mended.
+// Cut(true) ends all connections and refuses new ones until Cut(false).
 func (w *Wire) Cut(yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,14 +75,14 @@ func (w *Wire) Cut(yes bool) {
 	}
 }
 
-// Close takes the wire away.
+// Close stops the proxy.
 func (w *Wire) Close() {
 	_ = w.listener.Close()
 	w.Cut(true)
 	w.running.Wait()
 }
 
-// hold keeps a connection for Cut, or closes it at once.
+// hold registers a connection for Cut, or closes it at once.
 func (w *Wire) hold(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
