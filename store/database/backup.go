@@ -21,21 +21,21 @@ import (
 	"nize/store/seal"
 )
 
-// Copy says what a backup holds. The key is not in it: what is sealed opens
-// with the master key of that id only.
+// Copy describes a backup. It does not contain the key: sealed values can only be opened
+// with the master key of that id.
 type Copy struct {
 	Key    string // id of the master key
 	Size   int64  // bytes
 	SHA256 string // of the file, in hex
 }
 
-// Backup writes a consistent copy of the database to a new file at path, mode
-// 0600, while the database is in use: everything acknowledged before the call
-// is in it, records that wait for their place on disk included. A file that is
-// there is an error; one that could not be finished is removed.
+// Backup writes a consistent copy of the database to a new file at path, mode 0600, while
+// the database is in use. It contains everything acknowledged before the call, including
+// queued records. Backup returns an error if the file exists; if it fails, it removes the
+// incomplete file.
 //
-// The copy is made inside one reading transaction, which a slow disk must not
-// make long: path is a local file and never a stranger's connection.
+// The copy is made inside one reading transaction, which a slow disk must not prolong: path
+// must be a local file, never a network connection.
 func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 	if err := d.Flush(ctx); err != nil {
 		return c, fmt.Errorf("backing up: %w", err)
@@ -75,8 +75,8 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 	return c, nil
 }
 
-// Transfer is the copy of a whole database from one engine to another. What is
-// sealed stays sealed under the same keys.
+// Transfer returns a copy of a whole database from one engine to another. Sealed values
+// stay sealed under the same keys.
 func Transfer(from, to kv.Engine) (transfer.Copy, error) {
 	c := transfer.Copy{From: from, To: to, Mark: "meta"}
 	err := commit.Transact(from, false, func(b kv.Transaction) error {
@@ -88,8 +88,8 @@ func Transfer(from, to kv.Engine) (transfer.Copy, error) {
 	return c, err
 }
 
-// OpenCopy opens the file that is copied to. All of it is put in order, so pages are
-// filled, but for some room in buckets that change afterwards.
+// OpenCopy opens the target file of a copy. All keys are put in order, so pages are filled,
+// except for some space in buckets that change afterwards.
 func OpenCopy(path string) (*bolt.File, error) {
 	full := map[string]float64{}
 	for _, name := range buckets {
@@ -99,7 +99,7 @@ func OpenCopy(path string) (*bolt.File, error) {
 	return bolt.Open(path, bolt.Options{Fill: full})
 }
 
-// copyTo writes all that an engine has to a file of the embedded one.
+// copyTo writes the whole content of an engine to a file of the embedded one.
 func copyTo(ctx context.Context, e kv.Engine, path string) (err error) {
 	f, err := OpenCopy(path)
 	if err != nil {
@@ -119,12 +119,11 @@ func copyTo(ctx context.Context, e kv.Engine, path string) (err error) {
 	return err
 }
 
-// Damaged says whether err is about a file that cannot be read as it should:
-// a backup is the way back.
+// Damaged reports whether err means that a file is damaged, so that a backup must be
+// restored.
 func Damaged(err error) bool { return errors.Is(err, commit.ErrDamaged) }
 
-// wrappedBy is the id of the master key that the data keys are wrapped under:
-// one key wraps all of them.
+// wrappedBy returns the id of the master key that wraps all data keys.
 func wrappedBy(t *commit.Tx) (string, error) {
 	k := t.First("keys", nil)
 	if k == nil {
@@ -133,10 +132,10 @@ func wrappedBy(t *commit.Tx) (string, error) {
 	return seal.WrappedBy(t.Get("keys", k))
 }
 
-// Inspect says under which master key the database at path is sealed, without
-// changing it. Another program's file is store.ErrInvalid, as is an empty one;
-// one with a newer schema is store.ErrOldSchema. The file should have passed
-// [Check] in a child process.
+// Inspect returns the id of the master key that the database at path is sealed with,
+// without changing the file. It returns store.ErrInvalid for an empty file or another
+// program's, and store.ErrOldSchema for a newer schema. The file should have passed [Check]
+// in a child process.
 func Inspect(path string) (key string, err error) {
 	defer func() {
 		if err != nil {
@@ -156,7 +155,7 @@ func Inspect(path string) (key string, err error) {
 	return InspectEngine(file)
 }
 
-// InspectEngine is [Inspect] of what is open.
+// InspectEngine is [Inspect] for an open engine.
 func InspectEngine(e kv.Engine) (key string, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -182,9 +181,9 @@ func InspectEngine(e kv.Engine) (key string, err error) {
 	return key, err
 }
 
-// Replace puts the closed database at with in the place of the one at path,
-// which is kept as keep; a missing one needs no keeping. At every moment, and
-// after a crash at any, a whole database stands at path.
+// Replace replaces the database at path by the one at with; both are closed. It keeps the
+// old one, if there is one, as keep. At every moment, and after a crash at any, there is a
+// complete database at path.
 func Replace(path, with, keep string) error {
 	err := keepAside(path, keep)
 	if err == nil {
@@ -211,8 +210,8 @@ func Replace(path, with, keep string) error {
 	return nil
 }
 
-// keepAside gives the file a second name, or copies it where the file system
-// has no links.
+// keepAside links the file under a second name, or copies it if the file system has no
+// links.
 func keepAside(path, keep string) error {
 	err := os.Link(path, keep)
 	if err == nil || errors.Is(err, os.ErrNotExist) {
@@ -244,7 +243,7 @@ func renameIfThere(from, to string) error {
 	return nil
 }
 
-// Discard removes a closed database and what stands beside it.
+// Discard removes a closed database and the files beside it.
 func Discard(path string) error {
 	found, err := filepath.Glob(path + ".before-schema-*")
 	for _, f := range append(found, path, bolt.MarkPath(path), commit.BesidePath(path), commit.JournalPath(path), path+commit.ReserveName) {
@@ -253,7 +252,7 @@ func Discard(path string) error {
 	return err
 }
 
-// Traces are the files beside a database that there are once it was opened.
+// Traces returns the files that exist beside a database once it was opened.
 func Traces(path string) []string {
 	return []string{bolt.MarkPath(path), path + commit.ReserveName, commit.BesidePath(path)}
 }

@@ -25,24 +25,24 @@ import (
 	"nize/store/seal"
 )
 
-// Options say how to open a database. Master is needed, and Path or Engine.
+// Options configure Open. Master is required, and Path or Engine.
 type Options struct {
 	Path   string
-	Engine kv.Engine // instead of the file at Path; it is closed with the database, and where Open fails
+	Engine kv.Engine // instead of the file at Path; closed with the database, and if Open fails
 	Master *seal.Master
 	Now    func() time.Time // nil is time.Now
 	Log    *slog.Logger     // nil discards
-	// ReadOnlyLag is how long a record of a read-only call may wait for its
-	// place on disk; 0 is 200 ms, which keeps the promise of 250 ms.
+	// ReadOnlyLag is how long the record of a read-only call may be delayed; 0 is 200 ms,
+	// which keeps the promise of 250 ms.
 	ReadOnlyLag time.Duration
 
 	testOnlyMigrations []migration // instead of the list in schema.go
-	TestOnlyMaxSize    int         // of the file, in bytes: a full disk
+	TestOnlyMaxSize    int         // of the file, in bytes: simulates a full disk
 	TestOnlyFeedWindow int         // instead of 50,000
 }
 
-// DB is the store: every noun over one database. It is safe for concurrent use;
-// Close ends it.
+// DB is the store: all records over one database. It is safe for concurrent use; Close ends
+// it.
 type DB struct {
 	*commit.DB
 	nouns
@@ -52,7 +52,7 @@ type DB struct {
 }
 
 type nouns struct {
-	record.Nouns // those that need no more of a database than package kv has
+	record.Nouns // the records that need only package kv
 	access.Access
 	calls.Calls
 	catalog.Catalog
@@ -66,9 +66,9 @@ type nouns struct {
 
 var _ store.DB = (*DB)(nil)
 
-// Open opens the database at o.Path and makes it if there is none. An older
-// schema is migrated after a backup copy; a newer one is store.ErrOldSchema.
-// A damaged file is an error; one that nized has open is another, which says so.
+// Open opens the database at o.Path and creates it if there is none. It migrates an older
+// schema after making a backup copy, and returns store.ErrOldSchema for a newer one. The
+// errors for a damaged file and for one that nized has open say so.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func open(o Options) (d *DB, err error) {
 	return d, nil
 }
 
-// over returns the nouns over a [commit.DB].
+// over returns the records over a [commit.DB].
 func over(c *commit.DB, o commit.Options, master *seal.Master) *DB {
 	trail := commit.TrailOf(c)
 	d := &DB{DB: c, engine: o.Engine, nouns: nouns{
@@ -125,7 +125,7 @@ func over(c *commit.DB, o commit.Options, master *seal.Master) *DB {
 	return d
 }
 
-// prepare brings the schema up to date and opens the keys, or makes them.
+// prepare migrates the schema and opens or creates the keys.
 func prepare(c *commit.Options, list []migration, master *seal.Master) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -159,8 +159,8 @@ func decodeJournal(content []byte) (fn func(*commit.Tx) error, round bool, err e
 	return fn, false, err
 }
 
-// Health is how the store is, for operators.
+// Health is the state of the store, for operators.
 type Health = commit.Health
 
-// Clocks are the database's time and the present.
+// Clocks holds the database's time and the current time.
 type Clocks = commit.Clocks

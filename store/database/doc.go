@@ -1,9 +1,9 @@
-// Package database keeps everything in one database: it opens an engine, brings its
-// schema up to date, opens its keys, and puts the nouns of store/record and of the
-// packages below it over a [commit.DB]. Copies, verifying a copy, and the rotation of
-// keys are here too, since they need to know all of them.
+// Package database opens the database: engine, schema, keys and the records over them.
 //
-// Keys, values and transactions are a [kv.Engine]'s, of which package bolt below
-// store/kv is the embedded one; its file is checked and opened there. What is
-// here knows its interface alone.
+// It opens an engine, migrates its schema, opens its keys, and puts the records of
+// store/record and of the packages below it over a [commit.DB]. Backups, verification of
+// copies, and key rotation are also here, since they need to know all of them.
+//
+// A [kv.Engine] stores keys and values in transactions. Package bolt below store/kv is the
+// embedded engine, and checks and opens its file. This package uses only the interface.
 package database

@@ -13,22 +13,20 @@ import (
 	"nize/store/seal"
 )
 
-// Rotation, in two steps that each survive a kill at any point:
+// Key rotation has two steps, each of which survives a crash at any point:
 //
 //  1. [DB.Rotate]: one transaction wraps all data keys under the next master
-//     key and adds a new data key, which seals from then on. The old ones go
-//     on opening.
-//  2. [DB.Reseal]: small transactions seal again what older data keys sealed,
-//     and when nothing is left the older keys are deleted. It starts over
-//     after a crash and passes by what is done.
+//     key and adds a new data key, which seals from then on. The old ones can
+//     still open values.
+//  2. [DB.Reseal]: small transactions reseal the values of older data keys,
+//     and then the older keys are deleted. After a crash it starts over and
+//     skips values that are already resealed.
 
-// resealChunk bounds the records of one transaction, so that nobody waits long
-// behind it.
+// resealChunk limits the records of one transaction, so that other writers don't wait long.
 const resealChunk = 100
 
-// sealed lists every bucket that holds sealed values, and how to seal one of
-// its records again; a test reads the sources to see that none is missing. A
-// nil record means that there is nothing to do.
+// sealed lists every bucket with sealed values, and how to reseal one of its records; a
+// test checks the sources for missing ones. A nil record means that there is nothing to do.
 var sealed = append([]resealing{
 	{"meta", func(t *commit.Tx, k, v []byte) ([]byte, error) {
 		if string(k) != "audit_key" {
@@ -40,7 +38,7 @@ var sealed = append([]resealing{
 	{"providers", func(t *commit.Tx, k, v []byte) ([]byte, error) { return resealParts(t, v, k, "", "providers") }},
 	{"bots", func(t *commit.Tx, k, v []byte) ([]byte, error) { return resealParts(t, v, k, "", "bots") }},
 	{"inbox", func(t *commit.Tx, k, v []byte) ([]byte, error) {
-		if p, err := commit.UnpackN(v, 2); err == nil && len(p) == 2 { // of before payloads were sealed
+		if p, err := commit.UnpackN(v, 2); err == nil && len(p) == 2 { // stored before payloads were sealed
 			return nil, nil
 		}
 		return resealParts(t, v, k, "", "", "inbox")
@@ -55,7 +53,7 @@ type resealing struct {
 	anew   func(t *commit.Tx, k, v []byte) ([]byte, error)
 }
 
-// sealedRecords are those that package record stores by PutSealed.
+// sealedRecords returns the buckets that package record fills with PutSealed.
 func sealedRecords() (list []resealing) {
 	for _, bucket := range record.Sealed {
 		list = append(list, resealing{bucket, func(t *commit.Tx, k, v []byte) ([]byte, error) { return reseal(t, bucket, string(k), v) }})
@@ -63,8 +61,8 @@ func sealedRecords() (list []resealing) {
 	return list
 }
 
-// reseal seals a value of that place under the newest data key; nil if it is
-// already.
+// reseal seals a value of that place under the newest data key. It returns nil if it
+// already is.
 func reseal(t *commit.Tx, what, id string, value []byte) ([]byte, error) {
 	number, err := seal.KeyNumber(value)
 	if err != nil || number == t.NewestKey() {
@@ -77,8 +75,8 @@ func reseal(t *commit.Tx, what, id string, value []byte) ([]byte, error) {
 	return t.Seal(what, id, plain), nil
 }
 
-// resealParts does so for a packed record: places names, part by part, what is
-// sealed there, and "" is a part in clear.
+// resealParts does so for a packed record: places names the place of each sealed part; ""
+// is a part that is not sealed.
 func resealParts(t *commit.Tx, v, id []byte, places ...string) ([]byte, error) {
 	parts, err := commit.UnpackN(v, len(places))
 	if err != nil {
@@ -103,8 +101,7 @@ func resealParts(t *commit.Tx, v, id []byte, places ...string) ([]byte, error) {
 	return commit.Pack(parts...), nil
 }
 
-// unwrapKeys reads all data keys. With another master key it is
-// seal.ErrWrongKey.
+// unwrapKeys returns all data keys. It returns seal.ErrWrongKey for another master key.
 func unwrapKeys(b kv.Transaction, master *seal.Master) ([]seal.DataKey, error) {
 	var keys []seal.DataKey
 	err := (&commit.Tx{Raw: b}).Each("keys", nil, func(k, v []byte) error {
@@ -120,11 +117,11 @@ func unwrapKeys(b kv.Transaction, master *seal.Master) ([]seal.DataKey, error) {
 
 func keyNumber(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// KeyID is the id of the master key in use.
+// KeyID returns the id of the master key in use.
 func (d *DB) KeyID() string { return d.master.Load().ID() }
 
-// DataKeys counts the data keys. More than one means that a rotation is not
-// finished: [DB.Reseal] goes on with it.
+// DataKeys returns the number of data keys. More than one means that a rotation is not
+// finished; [DB.Reseal] continues it.
 func (d *DB) DataKeys(ctx context.Context) (n int, err error) {
 	err = d.Read(ctx, "counting data keys", func(t *commit.Tx) error {
 		n = len(t.Keys("keys", nil, 0))
@@ -133,10 +130,10 @@ func (d *DB) DataKeys(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Rotate wraps every data key under next and makes a new data key, which seals
-// from then on. Next may be the master key in use; a master key that is not on
-// disk yet is written to its file before the transaction commits (see
-// [seal.Master.Wrap]). It returns the new data key's number.
+// Rotate wraps every data key under next and adds a new data key, which seals from then on.
+// next may be the master key in use. A master key that is not on disk yet is written to its
+// file before the transaction commits (see [seal.Master.Wrap]). Rotate returns the new data
+// key's number.
 func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (uint32, error) {
 	var ring *seal.Sealer
 	var number uint32
@@ -178,10 +175,10 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 	return number, nil
 }
 
-// Reseal seals again whatever an older data key sealed and deletes the older
-// keys when nothing needs them. It returns how many records it rewrote. Ended
-// by ctx or by a crash, it goes on where it is called next. A value that does
-// not open is left as it is, and the keys with it; the error names the first.
+// Reseal reseals all values of older data keys and deletes the older keys when no value
+// needs them. It returns how many records it rewrote. If ctx or a crash ends it, the next
+// call continues. If a value can't be opened, it is left unchanged and the keys are kept;
+// the error names the first such value.
 func (d *DB) Reseal(ctx context.Context) (int, error) {
 	total := 0
 	var damaged error
@@ -213,12 +210,12 @@ func (d *DB) Reseal(ctx context.Context) (int, error) {
 	return total, d.dropKeys(ctx)
 }
 
-// resealFrom rewrites up to a chunk of the records after the key given. last is
-// the last one looked at, nil at the end of the bucket; bad is about the first
-// record that does not open.
+// resealFrom rewrites up to a chunk of the records after the given key. last is the last
+// examined key, nil at the end of the bucket; bad is the error of the first record that
+// can't be opened.
 func resealFrom(t *commit.Tx, bucket string, after []byte, anew func(*commit.Tx, []byte, []byte) ([]byte, error)) (n int, last []byte, bad, err error) {
 	type record struct{ k, v []byte }
-	var fresh []record // a bucket must not change under its cursor
+	var fresh []record // a bucket must not change during iteration
 	if after != nil {
 		after = append(after[:len(after):len(after)], 0)
 	}
@@ -248,8 +245,8 @@ func resealFrom(t *commit.Tx, bucket string, after []byte, anew func(*commit.Tx,
 	return len(fresh), last, bad, nil
 }
 
-// dropKeys deletes all data keys but the newest. In memory they stay until the
-// next start: somebody may have read a value a moment before it was rewritten.
+// dropKeys deletes all data keys except the newest. They stay in memory until the next
+// start, because a reader may have read a value just before it was rewritten.
 func (d *DB) dropKeys(ctx context.Context) error {
 	return d.Write(ctx, "deleting data keys that nothing needs", func(t *commit.Tx) error {
 		all := t.Keys("keys", nil, 0)

@@ -23,25 +23,23 @@ import (
 	"nize/store/seal"
 )
 
-// migration brings a database from the version before to its own.
+// migration upgrades a database from the previous version to its own.
 type migration struct {
 	version uint64
 	what    string
 	apply   func(kv.Transaction) error
 }
 
-// migrations is the whole history of the schema, oldest first. A new version
-// is appended here, with a test that starts from the one before; nothing that
-// was released is changed.
+// migrations is the complete history of the schema, oldest first. A new version is appended
+// here, with a test that starts from the previous one; released migrations never change.
 var migrations = []migration{
 	{1, "all buckets", makeBuckets},
 }
 
-// Schema is the version that this program brings a database to.
+// Schema returns the version that this program migrates a database to.
 func Schema() uint64 { return migrations[len(migrations)-1].version }
 
-// MigrationError is why a database could not be brought to a newer schema. The
-// file is as it was.
+// MigrationError is the error of a failed migration. The file is unchanged.
 type MigrationError struct {
 	To  uint64
 	Err error
@@ -52,8 +50,8 @@ func (e *MigrationError) Error() string {
 }
 func (e *MigrationError) Unwrap() error { return e.Err }
 
-// buckets are those that commit and the nouns draw. One that is added there needs no
-// migration: it is made on open where it lacks, and an older nized doesn't look at it.
+// buckets are all buckets of commit and the record packages. Adding one needs no migration:
+// Open creates missing buckets, and an older nized ignores it.
 var buckets = slices.Concat(commit.Buckets, record.Buckets, access.Buckets, calls.Buckets, catalog.Buckets, incidents.Buckets, people.Buckets, spending.Buckets, threads.Buckets)
 
 // fillOf is how full pages of the buckets are left whose keys are put in their order: of
@@ -70,8 +68,8 @@ func makeBuckets(b kv.Transaction) error {
 	return nil
 }
 
-// addBuckets makes those that the database lacks, and writes only then. The
-// counters of persons are made of the rows that are there.
+// addBuckets creates missing buckets; if none is missing it writes nothing. It computes the
+// counters of persons from the existing rows.
 func addBuckets(e kv.Engine) error {
 	var have []string
 	err := commit.Transact(e, false, func(b kv.Transaction) (err error) {
@@ -113,7 +111,7 @@ func schemaOf(b kv.Transaction) (uint64, error) {
 	return commit.DecodeSeq(v), nil
 }
 
-// migrate applies what the database lacks, in one transaction, after a copy.
+// migrate applies the missing migrations in one transaction, after making a copy.
 func migrate(c *commit.Options, list []migration) error {
 	var have uint64
 	err := commit.Transact(c.Engine, false, func(b kv.Transaction) (err error) {
@@ -131,7 +129,7 @@ func migrate(c *commit.Options, list []migration) error {
 		return newerSchema(have, want)
 	}
 	copied := ""
-	if have > 0 && c.File != nil { // others copy what is no file
+	if have > 0 && c.File != nil { // other engines are backed up by their operators
 		copied = fmt.Sprintf("%s.before-schema-%d", c.Path, want)
 		if err = c.File.CopyBefore(copied); err != nil {
 			return &MigrationError{want, fmt.Errorf("copying the database before: %w", err)}
@@ -154,19 +152,19 @@ func migrate(c *commit.Options, list []migration) error {
 	if err != nil && have > 0 {
 		return &MigrationError{want, err}
 	}
-	if err == nil && have == 0 && c.File != nil { // a new file: its name must survive a power cut too
+	if err == nil && have == 0 && c.File != nil { // a new file: its directory entry must also survive a power failure
 		err = commit.SyncFile(filepath.Dir(c.Path))
 	}
 	if err == nil && copied != "" {
-		// A warning, so that it is read: the way back loses what is written from here on.
+		// A warning, so that it is read: returning to the copy loses later writes.
 		c.Log.Warn("database migrated", "from", have, "to", want, "copy", copied,
 			"way_back", fmt.Sprintf("stop nized; mv '%s' '%s'; start the older nized", copied, c.Path))
 	}
 	return err
 }
 
-// Check says why this program, with that key, could not open the database of an
-// engine that another one works on.
+// Check returns an error if this program, with that key, could not open the database of an
+// engine that another process uses.
 func Check(ctx context.Context, e kv.Engine, master *seal.Master) error {
 	b, err := e.Begin(ctx, false)
 	if err != nil {
@@ -184,8 +182,8 @@ func newerSchema(have, want uint64) error {
 	return fmt.Errorf("%w: its schema is %d, this nized knows %d; use the newer nized, or restore the backup made before the upgrade", store.ErrOldSchema, have, want)
 }
 
-// loadKeys opens the data keys and the audit key, and makes them for a new
-// database. With another master key it is seal.ErrWrongKey.
+// loadKeys opens the data keys and the audit key, and creates them in a new database. It
+// returns seal.ErrWrongKey for another master key.
 func loadKeys(c *commit.Options, master *seal.Master) error {
 	var keys []seal.DataKey
 	err := commit.Transact(c.Engine, false, func(b kv.Transaction) (err error) {

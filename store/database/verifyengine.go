@@ -11,9 +11,9 @@ import (
 	"nize/store/seal"
 )
 
-// VerifyEngine says how many events of the audit trail hold and how many secrets
-// open with the master key, or what does not, of a database that InspectEngine
-// knows or of a copy of one. It changes nothing.
+// VerifyEngine returns how many events of the audit trail are valid and how many secrets
+// can be opened with the master key, or an error for the first that is not. The database
+// must have passed InspectEngine or be a copy of one. It changes nothing.
 func VerifyEngine(ctx context.Context, e kv.Engine, master *seal.Master) (events, secrets int, err error) {
 	c := commit.Options{Engine: e, Log: slog.New(slog.DiscardHandler)}
 	if err := loadKeys(&c, master); err != nil {
@@ -28,7 +28,7 @@ func VerifyEngine(ctx context.Context, e kv.Engine, master *seal.Master) (events
 		if err != nil {
 			return err
 		}
-		// Under a newer key, whatever is to be sealed again has to open first.
+		// With a newer data key every sealed value would be resealed, so each is opened.
 		last := slices.MaxFunc(keys, func(a, b seal.DataKey) int { return int(a.Number) - int(b.Number) })
 		sealer, err := seal.NewSealer(append(keys, seal.NewDataKey(last.Number+1))...)
 		if err != nil {

@@ -1,13 +1,13 @@
-// Package identity is the words of a company's identity provider: how nize is
-// registered there, what the provider says about a person, and what a sign-in
-// through it may do.
+// Package identity defines the records of a company's identity provider and its directory.
 //
-// A person from the provider has the identity [Of] issuer and subject. Neither a
-// name nor an email address identifies anybody: both can be given to somebody
-// else. The groups that the provider names are kept by identity, as they were at
-// the last sign-in.
+// They are the registration of nize at the provider, the provider's data about a person,
+// and the rules for a sign-in.
 //
-// The client secret is a [store.Secret] and sealed where it is kept.
+// A person from the provider has the identity [Of] issuer and subject. Neither a name nor
+// an email address identifies a person: both can be reassigned. The provider's groups are
+// stored by identity, as of the last sign-in.
+//
+// The client secret is a [store.Secret] and sealed at rest.
 package identity
 
 import (
@@ -20,27 +20,27 @@ import (
 	"nize/store/oauth"
 )
 
-// Prefix begins the identity of a person whom an OIDC provider knows.
+// Prefix is the prefix of the identity of a person known by an OIDC provider.
 const Prefix = "oidc:"
 
-// Of is the identity of a subject at an issuer. An issuer has no fragment, so that
-// no two pairs have the same identity.
+// Of returns the identity of a subject at an issuer. An issuer has no fragment, so
+// different pairs have different identities.
 func Of(issuer, subject string) string { return Prefix + issuer + "#" + subject }
 
-// Bounds of what a provider says.
+// Limits of a provider's data.
 const (
-	MaxSubject = 255   // bytes of a subject, as OpenID Connect has it
+	MaxSubject = 255   // bytes of a subject, as in OpenID Connect
 	MaxGroup   = 256   // bytes of a group's name
 	MaxGroups  = 2_000 // of one person
 	MaxName    = 100   // bytes of a person's name
 	MaxEmail   = 254
 )
 
-// Provider is how nize is registered at an OIDC provider.
+// Provider is the registration of nize at an OIDC provider.
 type Provider struct {
 	Issuer      string       `json:"issuer"`
 	Client      string       `json:"client_id"`
-	Name        string       `json:"name"` // how people call it
+	Name        string       `json:"name"` // its name for people
 	Scopes      []string     `json:"scopes,omitempty"`
 	GroupsClaim string       `json:"groups_claim"`
 	Secret      store.Secret `json:"-"` // zero for a public client
@@ -48,33 +48,33 @@ type Provider struct {
 	Updated     time.Time    `json:"updated"`
 }
 
-// Person is what a provider says about somebody, after all checks.
+// Person is a provider's data about a person, after all checks.
 type Person struct {
 	Issuer, Subject string
 	Name            string
 	Email           string // "" unless the provider verified it
 	Groups          []string
-	GroupsKnown     bool // the provider named the groups, perhaps none
+	GroupsKnown     bool // the provider named the groups, possibly none
 }
 
-// Identity is the identity of the person.
+// Identity returns the identity of the person.
 func (p Person) Identity() string { return Of(p.Issuer, p.Subject) }
 
-// Rules are the settings that decide what a sign-in may do.
+// Rules are the settings for sign-ins.
 type Rules struct {
 	LinkByEmail bool     // oidc.link_by_email
-	Allowed     []string // oidc.allowed_groups; none allows everybody
+	Allowed     []string // oidc.allowed_groups; empty allows everyone
 	Admins      []string // oidc.admin_groups
 }
 
-// Why a sign-in is refused.
+// Reasons for refusing a sign-in.
 var (
 	ErrNotAllowed = errors.New("the person is in none of oidc.allowed_groups")
 	ErrDisabled   = errors.New("the user is disabled")
 	ErrAmbiguous  = errors.New("several users have that email address")
 )
 
-// Record is what is kept about a person from a provider.
+// Record is the stored data about a person from a provider.
 type Record struct {
 	Name     string    `json:"name,omitempty"`
 	Email    string    `json:"email,omitempty"`
@@ -82,36 +82,36 @@ type Record struct {
 	SignedIn time.Time `json:"signed_in"`
 }
 
-// Store keeps it.
+// Store stores the provider and its people.
 type Store interface {
-	// PutIdentityProvider stores the provider under a new revision. With another issuer or
-	// client than before, what the old provider said about groups is deleted, and
-	// roles that came from them end.
+	// PutIdentityProvider stores the provider under a new revision. If the issuer or client
+	// changes, the old provider's groups are deleted, and the roles that came from them
+	// end.
 	PutIdentityProvider(ctx context.Context, by store.Caller, p Provider) (Provider, error)
-	// GetIdentityProvider returns the provider with its secret. ErrNotFound.
+	// GetIdentityProvider returns the provider with its secret, or ErrNotFound.
 	GetIdentityProvider(ctx context.Context) (Provider, error)
-	// DeleteIdentityProvider deletes it, as PutIdentityProvider does for another issuer. ErrNotFound.
+	// DeleteIdentityProvider deletes the provider, its groups and the roles that came from
+	// them. It returns ErrNotFound if there is none.
 	DeleteIdentityProvider(ctx context.Context, by store.Caller) error
 
-	// SignInPerson returns the user that a person from the provider is, in one
-	// transaction: the one with that identity, or, if the rules allow it, the one with
-	// that verified email address, or a new member. It stores the person's groups and
-	// the role that follows from them. A person who is not allowed, with ErrNotAllowed,
-	// loses at once what is signed in as them. ErrDisabled and ErrAmbiguous change
-	// nothing.
+	// SignInPerson returns the user for a person from the provider, in one transaction: the
+	// user with that identity, or, if the rules allow it, the one with that verified email
+	// address, or a new member. It stores the person's groups and the resulting role. If
+	// the person is not allowed, it ends their sessions and tokens at once and returns
+	// ErrNotAllowed. With ErrDisabled and ErrAmbiguous it changes nothing.
 	SignInPerson(ctx context.Context, by store.Caller, p Person, rules Rules) (store.User, error)
-	// GetPerson returns the record of an identity. ErrNotFound.
+	// GetPerson returns the record of an identity, or ErrNotFound.
 	GetPerson(ctx context.Context, identity string) (Record, error)
-	// EndGroupAdmins takes the role back from admins by group who are in none of the groups.
+	// EndGroupAdmins ends the role of admins by group who are in none of the given groups.
 	EndGroupAdmins(ctx context.Context, by store.Caller, admins []string) error
 
-	// UseOnce notes that something that may be used once was used; until is when
-	// it could not be used any more in any case. ErrDecided if it was used before.
+	// UseOnce records the use of something that may be used once; until is when it would
+	// expire in any case. It returns ErrDecided if it was used before.
 	UseOnce(ctx context.Context, what oauth.Hash, until time.Time) error
 }
 
-// LinkableEmail returns an email address in the form in which two are compared, or ""
-// if it can't link anybody. Only ASCII counts: other letters can look or fold alike.
+// LinkableEmail returns an email address in the form used for comparison, or "" if it can't
+// link users. Only ASCII is accepted: other letters can look or fold alike.
 func LinkableEmail(text string) string {
 	text = strings.TrimSpace(text)
 	local, host, ok := strings.Cut(text, "@")

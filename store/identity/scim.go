@@ -7,8 +7,8 @@ import (
 	"nize/store"
 )
 
-// SCIMUser is a person as a directory keeps them here by SCIM. ID is the resource's; the
-// user has the identity [OfSCIM] of it.
+// SCIMUser is a person as stored here by a directory through SCIM. ID is the resource's;
+// the user has the identity [OfSCIM] of it.
 type SCIMUser struct {
 	ID       string    `json:"id"`
 	UserName string    `json:"user_name"`
@@ -22,10 +22,11 @@ type SCIMUser struct {
 	Modified time.Time `json:"modified"`
 }
 
-// OfSCIM is the identity of a person whom a directory made here.
+// OfSCIM returns the identity of a person created by a directory.
 func OfSCIM(id string) string { return store.SCIMIdentity + id }
 
-// SCIMGroup is a group of a directory. Its name is what `groups add --oidc-group` takes.
+// SCIMGroup is a group of a directory. Its name is the argument of `groups add
+// --oidc-group`.
 type SCIMGroup struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
@@ -34,8 +35,8 @@ type SCIMGroup struct {
 	Modified time.Time `json:"modified"`
 }
 
-// SCIMGroupChange changes a group, or makes one if ID is "". Members are ids of
-// [SCIMUser]. Replace takes all others out first.
+// SCIMGroupChange changes a group, or creates one if ID is "". Members are ids of
+// [SCIMUser]. Replace removes all others first.
 type SCIMGroupChange struct {
 	ID       string
 	Name     *string
@@ -44,7 +45,7 @@ type SCIMGroupChange struct {
 	Add, Out []string
 }
 
-// SCIMQuery asks for resources; Attribute "" is all of them.
+// SCIMQuery selects resources; Attribute "" is all of them.
 type SCIMQuery struct {
 	Attribute string // id, userName, displayName or externalId
 	Value     string
@@ -52,21 +53,21 @@ type SCIMQuery struct {
 	Limit     int
 }
 
-// Directory keeps what a directory provisions. Errors are store.ErrNotFound,
+// Directory stores what a directory provisions. Errors are store.ErrNotFound,
 // store.ErrExists for a name that is taken, store.ErrInvalid.
 type Directory interface {
-	// PutSCIMUser stores a person, new if u.ID is "". A new person becomes the user whom
-	// the provider of issuer knows as u.External, or by the rules the one with that email
-	// address, or a new member. One who is not active is disabled in the same transaction,
-	// with all that ends then, even if they are the last admin.
+	// PutSCIMUser stores a person, a new one if u.ID is "". A new person becomes the user
+	// whom the provider of issuer knows as u.External, or, if the rules allow it, the one
+	// with that email address, or a new member. A person who is not active is disabled in
+	// the same transaction, with everything that this ends, even the last admin.
 	PutSCIMUser(ctx context.Context, by store.Caller, u SCIMUser, issuer string, rules Rules) (SCIMUser, error)
 	GetSCIMUser(ctx context.Context, id string) (SCIMUser, error)
 	ListSCIMUsers(ctx context.Context, q SCIMQuery) (page []SCIMUser, total int, err error)
-	// DeleteSCIMUser disables the user and forgets the person.
+	// DeleteSCIMUser disables the user and deletes the person.
 	DeleteSCIMUser(ctx context.Context, by store.Caller, id string) error
 
-	// ChangeSCIMGroup changes a group; roles follow at once. A new name is taken over by
-	// the groups here that have its members.
+	// ChangeSCIMGroup changes a group; roles follow at once. Groups here that have its
+	// members adopt a new name.
 	ChangeSCIMGroup(ctx context.Context, by store.Caller, c SCIMGroupChange, rules Rules) (SCIMGroup, error)
 	GetSCIMGroup(ctx context.Context, id string) (g SCIMGroup, members []SCIMUser, err error)
 	ListSCIMGroups(ctx context.Context, q SCIMQuery) (page []SCIMGroup, total int, err error)

@@ -1,17 +1,16 @@
-// Package journal keeps small records beside a database from when they must not
-// be lost until the database has them: an append is one write, and one flush
-// where it must outlive the machine too. It is a file of a fixed size, so an
-// append never needs room on the disk.
+// Package journal keeps small records beside a database until the database has them.
 //
-// The file has two halves. Records fill one of them; when the database takes
-// over what is there ([File.Turn]), the next ones go into the other, and when it
-// has it ([File.Done]), that half is free. A record has a number, one more than
-// the one before it, and the database notes the highest that it has with what
-// it takes over. [Read] returns those behind that number: as far as they follow
-// it without a gap, so that what an earlier life left in the file, or what
-// belongs to another copy of the database, is never taken for them.
+// An append is one write, and one flush if the record must also survive a crash of the
+// machine. The file has a fixed size, so an append never needs free disk space.
 //
-// Each record is sealed with the key that its number and place are bound to.
+// The file has two halves. Records fill one of them. When the database takes over its
+// records ([File.Turn]), the next ones go into the other half; when they are committed
+// ([File.Done]), the first half is free. Record numbers are consecutive, and the database
+// stores the highest number that it has together with the records. [Read] returns the
+// records after that number, as long as they follow it without a gap, so that records of an
+// earlier run, or of another copy of the database, are never included.
+//
+// Each record is sealed, bound to its number and position.
 package journal
 
 import (
@@ -27,35 +26,35 @@ import (
 )
 
 const (
-	// halfSize bounds what waits for the database.
+	// halfSize limits the records that wait for the database.
 	halfSize = 512 << 10
-	// MaxRecord is the size of the largest record, sealed.
+	// MaxRecord is the maximum size of a sealed record.
 	MaxRecord = 64 << 10
 	headSize  = 4 + 8 // size, number
 )
 
-// ErrFull says that a record finds no room; the database has to take over first,
-// or to store this one itself.
+// ErrFull is returned if there is no space for a record; the database has to take over the
+// records first, or store this one itself.
 var ErrFull = errors.New("the journal is full")
 
-// File is an open journal. The caller serialises all methods but Flush.
+// File is an open journal. The caller serializes all methods except Flush.
 type File struct {
 	f    *os.File
 	aead cipher.AEAD
 	seq  uint64 // of the newest record
-	half int64  // that is filled now: 0 or 1
-	off  int64  // where the next record stands in it
+	half int64  // being filled: 0 or 1
+	off  int64  // offset of the next record in it
 	held [2]bool
 
-	mu      sync.Mutex // held while it is flushed; guards flushed
-	flushed uint64     // the newest record that is
+	mu      sync.Mutex // held during a flush; guards flushed
+	flushed uint64     // the newest flushed record
 
 	wrote sync.Mutex // guards last
-	last  uint64     // the newest record that is written
+	last  uint64     // the newest written record
 }
 
-// Open opens the journal at path, or makes one, whose records up to seq the
-// database has. What else is there is gone. The key is any secret.
+// Open opens or creates the journal at path. The database has the records up to seq; all
+// other records are discarded. The key is any secret.
 func Open(path string, key []byte, seq uint64) (*File, error) {
 	aead, err := newAEAD(key)
 	if err != nil {
@@ -65,7 +64,7 @@ func Open(path string, key []byte, seq uint64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Real bytes, not a hole: an append must find room on a full disk.
+	// Write real bytes, not a hole: an append must succeed on a full disk.
 	_, err = f.WriteAt(make([]byte, 2*halfSize), 0)
 	if err = errors.Join(err, f.Sync()); err != nil {
 		return nil, errors.Join(fmt.Errorf("making room for a journal: %w", err), f.Close())
@@ -82,7 +81,7 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Append writes a record, so that it outlives this process, and returns its
+// Append writes a record, which then survives a crash of this process, and returns its
 // number.
 func (j *File) Append(record []byte) (uint64, error) {
 	size := int64(headSize + len(record) + j.aead.Overhead())
@@ -104,8 +103,8 @@ func (j *File) Append(record []byte) (uint64, error) {
 	return seq, nil
 }
 
-// Flush returns when the record of that number is on the disk. Several at once
-// share a flush. After an error no record may be relied on.
+// Flush returns when the record of that number is on disk. Concurrent calls share a flush.
+// After an error no record can be relied on.
 func (j *File) Flush(seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -122,18 +121,18 @@ func (j *File) Flush(seq uint64) error {
 	return nil
 }
 
-// Turn has further records go into the other half, if that is free. The database
-// takes over all that there are up to now.
+// Turn directs further records to the other half, if it is free. The database takes over
+// all records up to now.
 func (j *File) Turn() {
 	if other := 1 - j.half; j.held[j.half] && !j.held[other] {
 		j.half, j.off = other, 0
 	}
 }
 
-// Done says that the database has all that it took over.
+// Done records that the database has committed the records that it took over.
 func (j *File) Done() { j.held[1-j.half] = false }
 
-// Wipe overwrites what is no longer needed.
+// Wipe overwrites records that are no longer needed.
 func (j *File) Wipe() error {
 	zeros := make([]byte, halfSize)
 	var err error
@@ -149,8 +148,8 @@ func (j *File) Wipe() error {
 // Close closes the file.
 func (j *File) Close() error { return j.f.Close() }
 
-// Read returns the records at path that follow the one of that number, in order.
-// A file that is missing, damaged, or another's has none.
+// Read returns the records at path after the one of that number, in order. It returns none
+// if the file is missing, damaged, or another database's.
 func Read(path string, key []byte, after uint64) ([][]byte, error) {
 	aead, err := newAEAD(key)
 	if err != nil {
@@ -183,8 +182,8 @@ func Read(path string, key []byte, after uint64) ([][]byte, error) {
 	}
 }
 
-// readHalf finds the records of a half: each stands behind the one before it and
-// has its next number.
+// readHalf adds the records of a half: each directly follows the previous one and has the
+// next number.
 func readHalf(aead cipher.AEAD, b []byte, found map[uint64][]byte) {
 	for before := uint64(0); len(b) >= headSize; {
 		size, seq := binary.BigEndian.Uint32(b), binary.BigEndian.Uint64(b[4:])

@@ -1,10 +1,12 @@
-// Package oauth is the words of signing in: the clients that people sign in to,
-// the requests of browsers to let them, and the families of tokens that come of
-// it. A family is a [store.Token] whose SignedIn is set: it is listed, revoked,
-// and moved to another user as every token is; what is kept besides are the
-// hashes of its access and refresh tokens.
+// Package oauth defines the records of sign-ins: OAuth clients, browser requests and token
+// families.
 //
-// No secret is kept, only the SHA-256 of it.
+// People sign in to clients; a browser's request admits a client or the browser itself, and
+// results in a family of tokens. A family is a [store.Token] with SignedIn set: it is
+// listed, revoked, and moved to another user like every token. In addition the hashes of
+// its access and refresh tokens are stored.
+//
+// No secret is stored, only its SHA-256.
 package oauth
 
 import (
@@ -19,35 +21,35 @@ import (
 	"nize/store"
 )
 
-// How long things live.
+// Lifetimes and limits.
 const (
-	RequestLife = 10 * time.Minute // of a request, from its beginning to its code
+	RequestLife = 10 * time.Minute // of a request, from its start to its code
 	CodeLife    = time.Minute      // of an authorization code
 	LoginLife   = 5 * time.Minute  // of the secret that nizectl login prints
 	FamilyIdle  = 30 * 24 * time.Hour
 	FamilyLife  = 90 * 24 * time.Hour
-	UnusedLife  = 24 * time.Hour // of a client that registered and never signed anybody in
+	UnusedLife  = 24 * time.Hour // of a registered client that was never used for a sign-in
 
-	NumberTries = 3    // of the number that a person types
-	MaxClients  = 1000 // that registered
-	MaxRequests = 1000 // that are open and that nobody confirmed
-	MaxPerHost  = 20   // of them, those of one network
-	MaxPerUser  = 3    // that one person confirmed and that are open; besides, links of nizectl login for one person
-	MaxPairs    = 64   // of a family: more than hosts refresh at once within a grace time
+	NumberTries = 3    // attempts to enter the number
+	MaxClients  = 1000 // registered clients
+	MaxRequests = 1000 // open and unconfirmed requests
+	MaxPerHost  = 20   // of these, from one network
+	MaxPerUser  = 3    // open requests confirmed by one person; and separately, links of nizectl login for one person
+	MaxPairs    = 64   // of a family: more than hosts refresh concurrently within a grace time
 )
 
-// Hash is what is kept of a secret.
+// Hash is the stored form of a secret.
 type Hash [sha256.Size]byte
 
-// HashOf hashes a secret.
+// HashOf returns the hash of a secret.
 func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 
-// Is compares in constant time. The zero Hash is nothing's.
+// Is compares in constant time. The zero Hash equals nothing.
 func (h Hash) Is(o Hash) bool {
 	return h != Hash{} && subtle.ConstantTimeCompare(h[:], o[:]) == 1
 }
 
-// String is h in hex.
+// String returns h in hex.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // MarshalText implements [encoding.TextMarshaler].
@@ -62,67 +64,67 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Client is one that registered itself.
+// Client is a client that registered itself.
 type Client struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Redirects []string  `json:"redirects"`
 	Created   time.Time `json:"created"`
-	Used      time.Time `json:"used,omitzero"` // when somebody last signed in to it
+	Used      time.Time `json:"used,omitzero"` // time of the last sign-in to it
 	Address   string    `json:"address,omitempty"`
 }
 
-// Request is a browser that wants to let a client in, or to come in itself.
+// Request is a browser's request to admit a client, or to sign in itself.
 type Request struct {
 	ID      string `json:"id"`
-	Browser Hash   `json:"browser"` // of the cookie to which it is bound
-	Code    Hash   `json:"code"`    // of what the page shows, or of the secret of nizectl login
+	Browser Hash   `json:"browser"` // of the cookie that it is bound to
+	Code    Hash   `json:"code"`    // of the code that the page shows, or of the secret of nizectl login
 	Address string `json:"address,omitempty"`
 	Agent   string `json:"agent,omitempty"`
 	Origin  string `json:"origin"` // of the page
 
-	// What the client asked for; a browser that wants in for itself has none.
+	// Parameters of the client; empty if the browser signs in itself.
 	Client    string   `json:"client,omitempty"`
-	Name      string   `json:"name,omitempty"` // as the client calls itself
-	Host      string   `json:"host,omitempty"` // that vouches for the name, "" for a registered client
+	Name      string   `json:"name,omitempty"` // the client's name for itself
+	Host      string   `json:"host,omitempty"` // the host that vouches for the name, "" for a registered client
 	Redirect  string   `json:"redirect,omitempty"`
 	State     string   `json:"state,omitempty"`
 	Challenge string   `json:"challenge,omitempty"`
 	Scopes    []string `json:"scopes,omitempty"`
 
-	// Before is the id of the request that the same browser had until now.
+	// Before is the id of the previous request of the same browser.
 	Before string `json:"-"`
 
 	Created time.Time     `json:"created"`
-	User    string        `json:"user,omitempty"`    // who confirmed it
-	Surface store.Surface `json:"surface,omitempty"` // where they did
-	Number  Hash          `json:"number"`            // that they were given
+	User    string        `json:"user,omitempty"`    // the user who confirmed it
+	Surface store.Surface `json:"surface,omitempty"` // where they confirmed it
+	Number  Hash          `json:"number"`            // shown to them
 	Tries   int           `json:"tries,omitempty"`
 	Ended   string        `json:"ended,omitempty"` // "", or one of the states below
 	Grant   Hash          `json:"grant"`           // of the authorization code
 	Granted time.Time     `json:"granted,omitzero"`
 	Spent   bool          `json:"spent,omitempty"`  // the code was used
-	Family  string        `json:"family,omitempty"` // the token that came of it
+	Family  string        `json:"family,omitempty"` // the resulting token
 }
 
-// How a request ended.
+// Results of a request.
 const (
 	Denied  = "denied"
 	Void    = "void" // too many wrong numbers
 	Allowed = "allowed"
 )
 
-// Open says whether the request still waits for somebody.
+// Open reports whether the request still waits for a person.
 func (r Request) Open(now time.Time) bool {
 	return r.Ended == "" && now.Before(r.Created.Add(RequestLife))
 }
 
-// IsLink says whether the request is a link that nizectl login made: it is somebody's
-// from the start, and no browser's.
+// IsLink reports whether the request is a link of nizectl login: it belongs to a user from
+// the start, and to no browser.
 func (r Request) IsLink() bool { return r.Browser == Hash{} && r.User != "" }
 
-// Network is what counts as one address: of IPv6, a /64, since one host has as many
-// addresses there as it likes.
+// Network returns the network that counts as one client: for IPv6 a /64, since one host can
+// use as many addresses in it as it likes.
 func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -131,11 +133,11 @@ func Network(address string) string {
 	if ip = ip.Unmap().WithZone(""); ip.Is4() {
 		return ip.String()
 	}
-	network, _ := ip.Prefix(64) // which every IPv6 address has
+	network, _ := ip.Prefix(64) // can't fail for an IPv6 address
 	return network.String()
 }
 
-// Pair is an access token and the refresh token beside it.
+// Pair is an access token and its refresh token.
 type Pair struct {
 	Access  Hash      `json:"access"`
 	Until   time.Time `json:"until"` // of the access token
@@ -143,43 +145,43 @@ type Pair struct {
 	Rotated time.Time `json:"rotated,omitzero"` // when the refresh token was first used
 }
 
-// Family is the pairs of one sign-in.
+// Family holds the pairs of one sign-in.
 type Family struct {
 	Token  string `json:"token"` // its id as a [store.Token]
 	Client string `json:"client"`
 	Pairs  []Pair `json:"pairs"`
 }
 
-// Redeeming is the use of an authorization code.
+// Redeeming is the redemption of an authorization code.
 type Redeeming struct {
 	Code    Hash
-	Check   func(Request) error // looks at what it was given for; an error spends it
-	Family  Hash                // of the part that all refresh tokens of the family will have
+	Check   func(Request) error // checks the request; after an error the code is spent
+	Family  Hash                // of the part that all refresh tokens of the family share
 	Token   store.Token
 	Next    Pair
-	Life    time.Duration // of its access token, by the clock of the store
-	Address string        // where the use comes from
+	Life    time.Duration // of the access token, by the store's clock
+	Address string        // the client's address
 }
 
 // Refreshing is the use of a refresh token.
 type Refreshing struct {
-	Family  Hash // of the part that all refresh tokens of a family have
+	Family  Hash // of the part that all refresh tokens of a family share
 	Given   Hash
 	Client  string
 	Next    Pair
-	Life    time.Duration // of its access token, by the clock of the store
-	Grace   time.Duration // in which one that was rotated gives another pair
-	Admit   func() bool   // is asked for one that is good; false is ErrRefused
-	Address string        // where the use comes from
+	Life    time.Duration // of the access token, by the store's clock
+	Grace   time.Duration // in which a rotated token still returns another pair
+	Admit   func() bool   // called for a valid token; if it returns false, the result is ErrRefused
+	Address string        // the client's address
 }
 
-// Notice is what a person is told of their sign-ins. It is kept until it was
-// told, and what operators see as an incident for [NoticeLife].
+// Notice is a message to a person about their sign-ins. It is kept until it was delivered,
+// and for [NoticeLife] if operators see it as an incident.
 type Notice struct {
 	ID      string        `json:"id"`
 	Kind    string        `json:"kind"`
 	User    string        `json:"user"`
-	Surface store.Surface `json:"surface,omitempty"` // where they are told; "" is wherever they can be
+	Surface store.Surface `json:"surface,omitempty"` // where it is delivered; "" is anywhere
 	Name    string        `json:"name,omitempty"`    // of the client
 	Address string        `json:"address,omitempty"`
 	Agent   string        `json:"agent,omitempty"`
@@ -187,36 +189,36 @@ type Notice struct {
 	Told    time.Time     `json:"told,omitzero"`
 }
 
-// The kinds of notices.
+// Kinds of notices.
 const (
-	Reused     = "reused"  // a secret was used twice, and what it belonged to was ended
-	NotMe      = "not-me"  // they denied what they had not asked for; they were told when they did
+	Reused     = "reused"  // a secret was used twice, and its token or session was revoked
+	NotMe      = "not-me"  // they denied a request that wasn't theirs; it was delivered when they did
 	NewBrowser = "browser" // a browser is signed in as them
 )
 
-// How long notices are kept: those that were told, and those that can't be.
+// How long notices are kept: delivered ones, and undeliverable ones.
 const (
 	NoticeLife = time.Hour
 	NoticeTime = 24 * time.Hour
 )
 
-// Notices keeps them.
+// Notices stores notices.
 type Notices interface {
-	// PutNotice stores one, new or changed.
+	// PutNotice stores a new or changed notice.
 	PutNotice(ctx context.Context, n Notice) error
-	// ListNotices lists those that are kept, the oldest first.
+	// ListNotices returns the stored notices, oldest first.
 	ListNotices(ctx context.Context) ([]Notice, error)
 }
 
-// The kinds of tokens, as they are listed. A token's name says which it is: people
-// can't choose one with a colon.
+// Kinds of tokens for listing. A token's name determines its kind: people can't choose a
+// name with a colon.
 const (
-	Made           = "made"    // by somebody who keeps its secret
+	Made           = "made"    // by a user who keeps its secret
 	SignedInClient = "client"  // a family
 	Browser        = "browser" // a session
 )
 
-// KindOf is the kind of a token of that name.
+// KindOf returns the kind of a token of that name.
 func KindOf(name string) string {
 	switch prefix, _, ok := strings.Cut(name, ":"); {
 	case ok && prefix == "oauth":
@@ -227,71 +229,69 @@ func KindOf(name string) string {
 	return Made
 }
 
-// TokenQuery asks for tokens, the newest first.
+// TokenQuery selects tokens, newest first.
 type TokenQuery struct {
-	User   string   // "" is everybody
+	User   string   // "" is every user
 	Kinds  []string // nil is all
-	Active bool     // leave out those that have ended
-	// Unrevoked leaves out those that were revoked, once they work no more.
+	Active bool     // omit ended tokens
+	// Unrevoked omits revoked tokens once they no longer work.
 	Unrevoked bool
-	Before    string // only ids before this one: where the last page ended
+	Before    string // only ids before this one: the end of the last page
 	Limit     int    // 0 is no limit
 }
 
-// Tokens are looked at as the one thing that all of them are.
+// Tokens lists tokens of all kinds.
 type Tokens interface {
-	// PageTokens returns the tokens of a query. Where next is not "", there may be
-	// more, before it: a page ends after its limit, or when it has looked at many
-	// that are none of it. Reading a page costs the same however many there are,
-	// but for a look at each one's key.
+	// PageTokens returns the tokens of a query. If next is not "", there may be more before
+	// it: a page ends at its limit, or after many tokens that don't match. Reading a page
+	// costs the same for any number of tokens, apart from reading each one's key.
 	PageTokens(ctx context.Context, q TokenQuery) (page []store.Token, next string, err error)
-	// ExpiringTokens returns the active tokens of kind [Made] that expire by a time, the
-	// first first. Until a token is made or deleted, it reads no others again.
+	// ExpiringTokens returns the active tokens of kind [Made] that expire by a time, in
+	// order of expiry. Until a token is created or deleted, it doesn't read the other
+	// tokens again.
 	ExpiringTokens(ctx context.Context, by time.Time) ([]store.Token, error)
-	// GetToken finds one by its id. ErrNotFound.
+	// GetToken returns a token by its id, or ErrNotFound.
 	GetToken(ctx context.Context, id string) (store.Token, error)
 }
 
-// Store keeps all of it.
+// Store stores clients, requests, families and notices.
 type Store interface {
-	// PutClient stores a client that registers, after those that nobody used
-	// within [UnusedLife] were forgotten. If there are [MaxClients] all the same, the
-	// oldest unused one of the network with the most goes for it. ErrRefused if all
-	// are used.
+	// PutClient stores a client that registers, after deleting those that were not used
+	// within [UnusedLife]. If there are still [MaxClients], it deletes the oldest unused
+	// client of the network with the most. It returns ErrRefused if all are used.
 	PutClient(ctx context.Context, by store.Caller, c Client) error
 	GetClient(ctx context.Context, id string) (Client, error)
 
-	// AddRequest stores a new request and deletes r.Before, unless that was
-	// confirmed. Beyond [MaxPerHost] it deletes the oldest unconfirmed request of the
-	// same network, and beyond [MaxRequests] that of the network with the most, so
-	// that nobody locks others out. Links of nizectl login have room of their own:
-	// beyond [MaxPerUser] the oldest one for the same person goes. What takes another
-	// one's place leaves no event, so that the trail does not grow with a flood.
+	// AddRequest stores a new request and deletes r.Before, unless that was confirmed.
+	// Beyond [MaxPerHost] it deletes the oldest unconfirmed request of the same network,
+	// and beyond [MaxRequests] that of the network with the most, so that no network locks
+	// others out. Links of nizectl login have a separate limit: beyond [MaxPerUser] the
+	// oldest one for the same person is deleted. A request that replaces another appends no
+	// event, so that a flood doesn't fill the trail.
 	AddRequest(ctx context.Context, by store.Caller, r Request) error
 	GetRequest(ctx context.Context, id string) (Request, error)
-	// FindRequest finds the request whose Code that is.
+	// FindRequest returns the request with that Code.
 	FindRequest(ctx context.Context, code Hash) (Request, error)
-	// FindGrant finds the request whose Grant that is.
+	// FindGrant returns the request with that Grant.
 	FindGrant(ctx context.Context, code Hash) (Request, error)
-	// ChangeRequest lets change decide about a request in one transaction, and
-	// leaves an event of that kind. open counts the requests besides that a
-	// person confirmed and that are open. An error of change is returned;
-	// what it changed is stored where keep is true.
+	// ChangeRequest calls change for a request in one transaction, and appends an event of
+	// that kind. open returns the number of other open requests that a person confirmed. An
+	// error of change is returned; its changes are stored if keep is true.
 	ChangeRequest(ctx context.Context, by store.Caller, id, kind string, change func(r *Request, now time.Time, open func(user string) int) (keep bool, err error)) (Request, error)
 
-	// Redeem makes a family of an authorization code. ErrExpired and ErrNotFound;
-	// ErrDecided where it was used before, which ends the family that came of it
-	// and leaves a notice. A code that Check refuses is spent.
+	// Redeem creates a family from an authorization code. It returns ErrNotFound,
+	// ErrExpired, or ErrDecided if the code was used before, which revokes the resulting
+	// family and stores a notice. A code that Check refuses is spent.
 	Redeem(ctx context.Context, d Redeeming) (store.Token, error)
-	// Refresh adds a pair. ErrNotFound for what is no refresh token, ErrExpired
-	// where the family has ended, ErrDecided where the token was rotated before
-	// the grace time, which ends the family and leaves a notice.
+	// Refresh adds a pair. It returns ErrNotFound if the token is not a refresh token,
+	// ErrExpired if the family has ended, and ErrDecided if the token was rotated longer
+	// ago than the grace time, which revokes the family and stores a notice.
 	Refresh(ctx context.Context, f Refreshing) (store.Token, error)
-	// EndFamily revokes the family of a refresh token (by its Family) or an
-	// access token, of that client. ErrNotFound.
+	// EndFamily revokes the family of a refresh token (by its Family) or an access token of
+	// that client. It returns ErrNotFound if there is none.
 	EndFamily(ctx context.Context, by store.Caller, family, access Hash, client string) error
-	// RevokeSignIn revokes one family or session by its id, and what it made.
+	// RevokeSignIn revokes one family or session by its id, and the tokens that it created.
 	RevokeSignIn(ctx context.Context, by store.Caller, id string) error
-	// PruneSignIns forgets what ended.
+	// PruneSignIns deletes what has ended.
 	PruneSignIns(ctx context.Context) error
 }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON escapes as [Escape] does inside the strings of a JSON document, which
-// stays the same document, with its line feeds and tabs between the parts.
+// JSON escapes the strings of a JSON document as [Escape] does. The document stays the
+// same, including line feeds and tabs between its parts.
 func JSON(raw []byte) []byte {
 	if plain(string(raw), "\n\t") {
 		return raw
@@ -17,7 +17,7 @@ func JSON(raw []byte) []byte {
 	return []byte(escapeDocument(string(raw)))
 }
 
-// PrettyJSON is [JSON], indented. What is no JSON comes back quoted, with ok
+// PrettyJSON is [JSON], indented. If raw is not JSON, it is returned quoted and ok is
 // false.
 func PrettyJSON(raw json.RawMessage) (text string, ok bool) {
 	var out bytes.Buffer
@@ -27,14 +27,14 @@ func PrettyJSON(raw json.RawMessage) (text string, ok bool) {
 	return escapeDocument(out.String()), true
 }
 
-// escapeDocument may leave line feeds, tabs and carriage returns as they are, or
-// out: inside a string of JSON no control can stand, and outside they are blanks.
-// What isn't seen stands in a string, since everything else is printable ASCII.
+// escapeDocument may keep or drop line feeds, tabs and carriage returns: inside a JSON
+// string there can be no controls, and outside they are white space. Invisible characters
+// only occur in strings, since everything else is printable ASCII.
 func escapeDocument(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + 16)
 	var on marks
-	for _, r := range s { // a broken byte is U+FFFD
+	for _, r := range s { // an invalid byte is U+FFFD
 		piled := on.piled(r)
 		switch {
 		case r == '\r':

@@ -1,17 +1,18 @@
-// Package printable says what is shown of a text that somebody else wrote: a
-// person, a model, a server, a file. Such a text may steer a terminal, run
-// backwards, pile marks onto its neighbours, or hold what nobody can see. Every
-// room that shows something to people shows it by one of these:
+// Package printable makes text from outside safe to show to people.
 //
-//   - [Escape] for what a decision rests on, and for names: every character is
-//     seen as itself or as its number. [EscapeLines] is that for several lines.
-//   - [Prose] for running text, such as an answer: it reads as it was meant,
-//     letters, emoji and line breaks stay, and what steers is lost.
-//   - [JSON] and [PrettyJSON] for documents: what Escape would escape is escaped
-//     as JSON does, so it is still the same document.
+// A text written by a person, a model, a server or in a file may contain terminal control
+// sequences, change the text direction, stack marks onto its neighbors, or hide invisible
+// characters. Every package that shows such a text uses one of these:
 //
-// All of them rest on [Is], which goes by the properties of Unicode and not by a
-// list of what was tried.
+//   - [Escape] for the basis of a decision, and for names: every character is
+//     shown as itself or as its number. [EscapeLines] does so for several lines.
+//   - [Prose] for running text, such as an answer: it reads as intended,
+//     letters, emoji and line breaks stay, and controls are removed.
+//   - [JSON] and [PrettyJSON] for documents: characters that Escape would escape are escaped
+//     as in JSON, so the document stays the same.
+//
+// All of them are based on [Is], which uses the properties of Unicode instead of a list of
+// known cases.
 package printable
 
 import (
@@ -22,25 +23,24 @@ import (
 	"unicode/utf8"
 )
 
-// blanks are assigned, graphic, not ignorable, and empty all the same by their
-// glyph in the code charts: the braille pattern without dots, the object
-// replacement character, the blank hieroglyphs, the Khitan filler, the null
-// notehead.
+// blanks are characters that are assigned, graphic and not ignorable, but have an empty
+// glyph in the code charts: the braille pattern without dots, the object replacement
+// character, the blank hieroglyphs, the Khitan filler, the null notehead.
 var blanks = &unicode.RangeTable{
 	R16: []unicode.Range16{{0x2800, 0x2800, 1}, {0xFFFC, 0xFFFC, 1}},
 	R32: []unicode.Range32{{0x13441, 0x13442, 1}, {0x16FE4, 0x16FE4, 1}, {0x1D159, 0x1D159, 1}},
 }
 
-// Is says whether a character is seen, and stands for itself. These are not:
+// Is reports whether a character is visible and unambiguous. These are not:
 //
 //   - categories Cc, Cf, Cs, Co, Cn, Zl and Zp: controls, format characters
-//     (bidi, zero-width, tags), surrogates, private use, what is not assigned in
-//     this version of Unicode, separators of lines
-//   - Zs, all blanks but the ordinary one, which they pass for
+//     (bidi, zero-width, tags), surrogates, private use, unassigned in
+//     this version of Unicode, line separators
+//   - Zs, all blanks except the ordinary one, which they could be mistaken for
 //   - Default_Ignorable_Code_Point, which a font draws as nothing. UAX 44 derives
 //     it as Other_Default_Ignorable_Code_Point (fillers, joiners of graphemes),
-//     Variation_Selector and Cf, less some of Cf, which are not seen here anyway
-//   - what is blank by its glyph
+//     Variation_Selector and Cf, minus some of Cf, which are excluded above anyway
+//   - characters with a blank glyph
 func Is(r rune) bool {
 	if r < 0x7F {
 		return r >= 0x20
@@ -48,23 +48,23 @@ func Is(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.In(r, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, blanks)
 }
 
-// maxMarks is how many marks may stand on one character: four, as in the
-// optional detection of UTS 39, section 5.4. More climb into the lines above.
+// maxMarks is how many marks one character may have: four, as in the optional detection of
+// UTS 39, section 5.4. More reach into the lines above.
 const maxMarks = 4
 
-// marks counts those that stand on one character.
+// marks counts the marks on one character.
 type marks struct {
 	n    int
-	base bool // there is a character that they stand on
+	base bool // there is a base character
 }
 
-// piled says whether r is a mark too many, or one on nothing of its own text: it
-// would be drawn on what stands before that, a quote or a label of nize's.
+// piled reports whether r is a mark too many, or one without a base character in its own
+// text: it would be drawn on the preceding character, a quote or a label of nize's.
 func (m *marks) piled(r rune) bool {
 	switch {
 	case r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me):
 		m.n++
-	case r >= 0x300 && unicode.Is(unicode.Cf, r): // a joiner does not begin a character
+	case r >= 0x300 && unicode.Is(unicode.Cf, r): // a joiner is not a base character
 		return false
 	default:
 		m.n, m.base = 0, r != '\n' && r != '\t' && r != '"'
@@ -73,11 +73,11 @@ func (m *marks) piled(r rune) bool {
 	return !m.base || m.n > maxMarks
 }
 
-// Escape shows what [Is] not as a \uXXXX escape of JSON, line breaks too, as
-// well as marks that are piled up. A byte that is no UTF-8 is \xXX.
+// Escape shows characters for which [Is] is false as \uXXXX escapes of JSON, including line
+// breaks, and stacked marks, too. An invalid UTF-8 byte is \xXX.
 func Escape(s string) string { return escape(s, "") }
 
-// EscapeLines is [Escape], but line breaks and tabs stay.
+// EscapeLines is [Escape], but keeps line breaks and tabs.
 func EscapeLines(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
@@ -103,8 +103,8 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// plain says whether s is printable ASCII, which most texts are, and what is
-// kept beside it.
+// plain reports whether s consists of printable ASCII, as most texts do, and characters in
+// keep.
 func plain(s, keep string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7F || c < 0x20 && strings.IndexByte(keep, c) < 0 {

@@ -6,20 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// Prose is running text as it was meant, without what could steer a terminal,
-// turn text round or hide in it:
+// Prose returns running text as intended, without characters that could control a terminal,
+// change the direction of text or hide in it:
 //
-//   - controls, bidi controls, tags, fillers and other characters that are not
-//     seen are lost; every kind of line break is a line feed, and tabs stay
-//   - joiners, variation selectors and tags stay where a script or an emoji is
-//     written with them ([Belongs])
-//   - blanks stay, also the braille one, of which charts are made; so do letters
-//     of a later Unicode than this program's
-//   - private-use characters, noncharacters and bytes that are no UTF-8 become
-//     U+FFFD: something stood there that can't be shown
-//   - of marks that are piled up the first few stay
+//   - controls, bidi controls, tags, fillers and other invisible characters are
+//     removed; every kind of line break becomes a line feed, and tabs stay
+//   - joiners, variation selectors and tags stay where a script or an emoji needs
+//     them ([Belongs])
+//   - blanks stay, including the braille one, which is used for charts; so do letters
+//     of a later Unicode version than this program's
+//   - private-use characters, noncharacters and invalid UTF-8 bytes become
+//     U+FFFD: there was something that can't be shown
+//   - of stacked marks the first few stay
 //
-// It only looks back, so a [Stream] shows an answer while it arrives.
+// It only looks back, so a [Stream] can show an answer while it arrives.
 func Prose(s string) string {
 	if plain(s, "\n\t") {
 		return s
@@ -28,19 +28,18 @@ func Prose(s string) string {
 	return st.Next(s)
 }
 
-// A Stream is [Prose] of a text that comes piece by piece, each of whole
-// characters: what it returns together is the Prose of the whole. The zero value
-// is ready.
+// A Stream is [Prose] for a text that arrives in pieces, each of whole characters: the
+// concatenated results are the Prose of the whole text. The zero value is ready to use.
 type Stream struct {
 	before tail
 	on     marks
 }
 
-// Next is what the next piece of the text adds.
+// Next returns the Prose of the next piece.
 func (st *Stream) Next(piece string) string {
 	var b strings.Builder
 	b.Grow(len(piece))
-	for _, r := range piece { // a broken byte is U+FFFD
+	for _, r := range piece { // an invalid byte is U+FFFD
 		switch {
 		case r == '\n' && st.before.rune == '\r':
 		case lineBreak(r):
@@ -48,7 +47,7 @@ func (st *Stream) Next(piece string) string {
 		case r == utf8.RuneError, unicode.In(r, unicode.Co, unicode.Noncharacter_Code_Point):
 			b.WriteRune(utf8.RuneError)
 		case !reads(r) && !st.before.takes(r):
-		case st.on.piled(r) && st.on.n > maxMarks: // one on nothing is drawn somehow, and decides nothing
+		case st.on.piled(r) && st.on.n > maxMarks: // a mark without a base character does no harm here
 		default:
 			b.WriteRune(r)
 		}
@@ -57,13 +56,13 @@ func (st *Stream) Next(piece string) string {
 	return b.String()
 }
 
-// lineBreak is what UAX 14 makes a line end of: classes BK, CR, LF and NL.
+// lineBreak reports whether r ends a line according to UAX 14: classes BK, CR, LF and NL.
 func lineBreak(r rune) bool {
 	return r >= '\n' && r <= '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
-// reads says whether r can be a part of running text by itself. Some of Cf are
-// signs that are seen (Prepended_Concatenation_Mark, such as U+0600).
+// reads reports whether r can be a part of running text by itself. Some of Cf are visible
+// signs (Prepended_Concatenation_Mark, such as U+0600).
 func reads(r rune) bool {
 	switch {
 	case r == '\t', unicode.Is(unicode.Zs, r), r == 0x2800, unicode.Is(unicode.Prepended_Concatenation_Mark, r):
@@ -74,10 +73,10 @@ func reads(r rune) bool {
 	return !unicode.In(r, unicode.C, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, blanks)
 }
 
-// tail is what a text ends with so far.
+// tail is the end of the text so far.
 type tail struct {
 	rune rune
-	flag string // the tags of a flag so far, as letters; it begins with the flag
+	flag string // the tags of a flag so far, as letters, beginning with the flag
 }
 
 func (t *tail) add(r rune) {
@@ -92,7 +91,7 @@ func (t *tail) add(r rune) {
 	t.rune = r
 }
 
-// takes says whether r, which is not seen by itself, belongs to the tail.
+// takes reports whether r, which is invisible by itself, belongs to the tail.
 func (t *tail) takes(r rune) bool {
 	if r < 0xE0020 || r > 0xE007F {
 		return Belongs(t.rune, r)
@@ -107,8 +106,8 @@ func (t *tail) takes(r rune) bool {
 
 const blackFlag = 0x1F3F4
 
-// Flags are the emoji tag sequences that UTS 51 recommends: England, Scotland,
-// Wales. Any other run of tags is a text that nobody sees.
+// Flags are the emoji tag sequences that UTS 51 recommends: England, Scotland, Wales. Any
+// other run of tags is invisible text.
 var Flags = func() (out []string) {
 	for _, name := range []string{"gbeng", "gbsct", "gbwls"} {
 		f := []rune{blackFlag}
@@ -120,8 +119,8 @@ var Flags = func() (out []string) {
 	return out
 }()
 
-// Belongs says whether r, which is not seen by itself, changes how the character
-// before it is seen: joiners and variation selectors where Unicode has them.
+// Belongs reports whether r, which is invisible by itself, changes how the character before
+// it is displayed: joiners and variation selectors in places defined by Unicode.
 func Belongs(before, r rune) bool {
 	switch {
 	case r == 0x200D:
@@ -140,7 +139,7 @@ func Belongs(before, r rune) bool {
 	return false
 }
 
-// Pictograph says whether r can stand beside a joiner in an emoji.
+// Pictograph reports whether r can be next to a joiner in an emoji.
 func Pictograph(r rune) bool {
 	return r == 0xFE0F || r > 0x7F && unicode.In(r, unicode.So, unicode.Sk)
 }
@@ -153,5 +152,5 @@ var joining = []*unicode.RangeTable{
 	unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
 }
 
-// Joins says whether r is of a script that is written with joiners.
+// Joins reports whether r belongs to a script that is written with joiners.
 func Joins(r rune) bool { return unicode.In(r, joining...) }

@@ -9,23 +9,23 @@ import (
 	"nize/store"
 )
 
-// Server is an MCP server that a program brings with a request. It is contacted
-// for the project alone, and forgotten when nobody uses it.
+// Server is an MCP server that a program sends with a request. It is contacted only for the
+// project, and dropped when it is unused.
 type Server struct {
-	Label   string // as the program calls it; the project's credentials are filed under it
-	Slug    string // of the label, for names
+	Label   string // the program's name for it; the project's credentials are stored under it
+	Slug    string // the label in the form of a name
 	URL     string
 	Headers map[string]Header
 }
 
-// Header is the value of a header: a text, which is a secret like any other, or
-// the name of a credential of the project's, {"secret_key":"NAME"} in JSON.
+// Header is the value of a header: a text, which is a secret like any other, or the name of
+// a credential of the project, {"secret_key":"NAME"} in JSON.
 type Header struct {
 	Text      store.Secret
 	SecretKey string
 }
 
-// UnmarshalJSON reads either form; nothing writes one.
+// UnmarshalJSON reads either form. There is no MarshalJSON.
 func (h *Header) UnmarshalJSON(b []byte) error {
 	*h = Header{}
 	if len(b) > 0 && b[0] == '"' {
@@ -43,30 +43,31 @@ func (h *Header) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// OneOf says what it may be, for the document of the API.
+// OneOf returns the alternative forms, for the API's description.
 func (Header) OneOf() []any {
 	return []any{"", struct {
 		SecretKey string `json:"secret_key" doc:"a credential of the project's under the server's label"`
 	}{}}
 }
 
-// CredentialKey names the credential behind a header of a project's.
+// CredentialKey returns the key of a project's credential for a header.
 func (s Server) CredentialKey(project string, h Header) store.CredentialKey {
 	return store.CredentialKey{Scope: "project", Owner: project, Service: s.Label, Name: h.SecretKey}
 }
 
-// NoCredentialError says that a header names a credential which the project has not.
+// NoCredentialError is returned if a header names a credential that the project doesn't
+// have.
 type NoCredentialError struct{ Header string }
 
 func (e *NoCredentialError) Error() string { return "no credential for header " + e.Header }
 
-// Servers keeps what calls need that wait for a yes longer than anybody uses their
-// server, or over a restart. It is sealed.
+// Servers stores the data for calls that wait for approval longer than their server is
+// used, or across a restart. It is sealed.
 type Servers interface {
 	// PutTemporaryServer stores a record under a name whose last part is an id
-	// (store.NewID). It goes with the rounds of its time, see [Rounds].
+	// (store.NewID). It is pruned with the rounds of its time, see [Rounds].
 	PutTemporaryServer(ctx context.Context, project, name string, record json.RawMessage) error
-	// GetTemporaryServer returns it. ErrNotFound for one that was pruned, or whose
-	// project is gone.
+	// GetTemporaryServer returns the record. It returns ErrNotFound if it was pruned, or
+	// its project deleted.
 	GetTemporaryServer(ctx context.Context, name string) (record json.RawMessage, err error)
 }

@@ -10,21 +10,20 @@ import (
 	"nize/store"
 )
 
-// A key file is replaced in three steps, so that at no moment the key of the
-// data is missing:
+// A key file is replaced in three steps, so that the key of the data exists at every
+// moment:
 //
-//	[Next]   makes a master key, whose first Wrap writes it to FILE.new
+//	[Next]   creates a master key, whose first Wrap writes it to FILE.new
 //	         the data keys are wrapped under it, in one transaction
-//	[Adopt]  keeps FILE as FILE.ID and makes FILE.new FILE
+//	[Adopt]  keeps FILE as FILE.ID and renames FILE.new to FILE
 //
-// Whoever finds that FILE does not open the data looks with [OpenFor]; a
-// FILE.new that the data does not need was left by a rotation that never
-// happened.
+// If FILE does not open the data, [OpenFor] searches the others. If the data doesn't need
+// FILE.new, its rotation never took place.
 
 var keyID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// Next makes a new master key to replace the one in keyFile. An unfinished one
-// of an earlier time is removed: call it only while keyFile opens the data.
+// Next creates a new master key to replace the one in keyFile. It removes the new key of an
+// unfinished rotation, so it must only be called while keyFile opens the data.
 func Next(keyFile string) (*Master, error) {
 	next := keyFile + ".new"
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -33,9 +32,8 @@ func Next(keyFile string) (*Master, error) {
 	return Open(next, store.Secret{})
 }
 
-// Adopt makes the key of [Next] the one in keyFile, and keeps the one before,
-// whose id is old, under the name that it returns: copies of the data made
-// before need it.
+// Adopt makes the key of [Next] the one in keyFile. It keeps the previous one, with the id
+// old, under the name that it returns, because earlier copies of the data need it.
 func Adopt(keyFile, old string) (kept string, err error) {
 	kept = keyFile + "." + old
 	if err := os.Link(keyFile, kept); err != nil && !errors.Is(err, os.ErrExist) {
@@ -50,9 +48,9 @@ func Adopt(keyFile, old string) (kept string, err error) {
 	return kept, nil
 }
 
-// OpenFor finds the master key of that id among keyFile, the one that a
-// rotation had not adopted yet, and those that rotations kept. ErrWrongKey if
-// it is not there. It never makes one.
+// OpenFor returns the master key of that id from keyFile, from a rotation that was not
+// adopted yet, or from those that rotations kept. It returns ErrWrongKey if it is not
+// there. It never creates a key.
 func OpenFor(keyFile, id string) (*Master, error) {
 	if !keyID.MatchString(id) {
 		return nil, fmt.Errorf("%w: %q is not a valid key id", ErrDamaged, id)

@@ -1,21 +1,21 @@
-// Package seal keeps secrets at rest.
+// Package seal encrypts secrets at rest.
 //
-// There are two layers, so that a new master key costs one small write and not
-// a pass over the database:
+// There are two layers, so that a new master key needs one small write instead of a pass
+// over the database:
 //
 //	master key   32 bytes, from a key file (0600) or NIZE_MASTER_KEY; never stored
 //	             beside the data. It only wraps data keys.
-//	data keys    random, numbered; kept wrapped in the database. The newest one
+//	data keys    random, numbered; stored wrapped in the database. The newest one
 //	             seals, every one opens.
 //	values       1 | key number (4) | nonce (12) | ciphertext | tag (16)
 //
-// The cipher is AES-256-GCM of the standard library with random nonces
-// (NIST SP 800-38D; at most 2^32 values under one data key, which is why data
-// keys are numbered). Associated data binds a value to its place: bucket,
-// record key and key number. A value moved to another record does not open.
+// The cipher is AES-256-GCM of the standard library with random nonces (NIST SP 800-38D; at
+// most 2^32 values under one data key, which is why data keys are numbered). Associated
+// data binds a value to its place: bucket, record key and key number. A value moved to
+// another record can't be opened.
 //
-// A wrong or missing master key is an error and never a reason to make a new
-// one: a key file is written only together with the first data key.
+// A wrong or missing master key is an error and never a reason to create a new one: a key
+// file is written only together with the first data key.
 package seal
 
 import (
@@ -40,31 +40,31 @@ import (
 const (
 	keySize = 32
 	idSize  = 8 // bytes of a master key's id
-	version = 1 // first byte of all that is sealed or wrapped
+	version = 1 // first byte of all sealed and wrapped values
 )
 
-// ErrWrongKey says that the master key is not the one that wrapped the data key.
+// ErrWrongKey is returned if another master key wrapped the data key.
 var ErrWrongKey = errors.New("wrong master key")
 
-// ErrDamaged says that a sealed value does not open: it was changed, or it was
-// sealed for another place.
+// ErrDamaged is returned if a sealed value can't be opened: it was changed, or sealed for
+// another place.
 var ErrDamaged = errors.New("sealed value does not open")
 
-// Master wraps data keys. It prints as its id only. Wrap is not for concurrent
-// use, since the first one may write the key file; Unwrap is.
+// Master wraps data keys. It prints as its id only. Wrap must not be called concurrently,
+// since the first call may write the key file; Unwrap may.
 type Master struct {
 	id   [idSize]byte
 	aead cipher.AEAD
-	// file and key are set while the key was made here and is not on disk yet.
+	// file and key are set if the key was created here and is not on disk yet.
 	file string
 	key  []byte
 }
 
-// Open takes the master key from env (base64 or hex of 32 bytes; a passphrase
-// is refused) or, if env is empty, from keyFile, which must be readable by its
-// owner only. If there is no such file a new key is made; it is written, with
-// O_EXCL and mode 0600, by the first [Master.Wrap], that is, with a new
-// database. [Master.Unwrap] never writes it, so that a lost key is noticed.
+// Open reads the master key from env (base64 or hex of 32 bytes; a passphrase is refused)
+// or, if env is empty, from keyFile, which must be readable by its owner only. If there is
+// no such file it creates a new key, which the first [Master.Wrap], that is, a new
+// database, writes to the file with O_EXCL and mode 0600. [Master.Unwrap] never writes it,
+// so that a lost key is noticed.
 func Open(keyFile string, env store.Secret) (*Master, error) {
 	if !env.IsZero() {
 		key, err := decode(env.Reveal())
@@ -109,7 +109,7 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// ID is a short name for the key that gives nothing of it away: 16 hex digits.
+// ID returns a short name for the key that reveals nothing of it: 16 hex digits.
 func (m *Master) ID() string { return hex.EncodeToString(m.id[:]) }
 
 func (m *Master) String() string             { return "master key " + m.ID() }
@@ -128,8 +128,8 @@ func (m *Master) Wrap(k DataKey) ([]byte, error) {
 	return m.aead.Seal(head, nil, k.key[:], m.aad(k.Number)), nil
 }
 
-// Unwrap opens what Wrap made for the data key of that number. ErrWrongKey if
-// another master key wrapped it.
+// Unwrap opens a wrapped data key of that number. It returns ErrWrongKey if another master
+// key wrapped it.
 func (m *Master) Unwrap(number uint32, wrapped []byte) (DataKey, error) {
 	k := DataKey{Number: number}
 	if len(wrapped) < 1+idSize || wrapped[0] != version {
@@ -160,7 +160,7 @@ type DataKey struct {
 	key    [keySize]byte
 }
 
-// NewDataKey makes a random key with that number.
+// NewDataKey returns a new random key with that number.
 func NewDataKey(number uint32) DataKey {
 	k := DataKey{Number: number}
 	rand.Read(k.key[:]) // never fails since Go 1.24
@@ -178,7 +178,7 @@ type Sealer struct {
 	aeads  map[uint32]cipher.AEAD
 }
 
-// NewSealer takes all data keys there are; the one with the highest number seals.
+// NewSealer returns a sealer with all data keys; the one with the highest number seals.
 func NewSealer(keys ...DataKey) (*Sealer, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("making a sealer: no data key")
@@ -195,13 +195,13 @@ func NewSealer(keys ...DataKey) (*Sealer, error) {
 	return s, nil
 }
 
-// Newest is the number of the data key that seals.
+// Newest returns the number of the data key that seals.
 func (s *Sealer) Newest() uint32 { return s.newest }
 
-// headSize is what stands before the nonce of a sealed value.
+// headSize is the size of what precedes the nonce of a sealed value.
 const headSize = 1 + 4
 
-// Seal encrypts plain for the place that aad names; see [Place].
+// Seal encrypts plain for the place given by aad; see [Place].
 func (s *Sealer) Seal(aad, plain []byte) []byte {
 	aead := s.aeads[s.newest]
 	out := make([]byte, 0, headSize+aead.Overhead()+len(plain))
@@ -210,7 +210,7 @@ func (s *Sealer) Seal(aad, plain []byte) []byte {
 	return aead.Seal(out, nil, plain, withNumber(aad, s.newest))
 }
 
-// Open decrypts what Seal made for the same place. ErrDamaged if it does not open.
+// Open decrypts a value sealed for the same place. It returns ErrDamaged if that fails.
 func (s *Sealer) Open(aad, sealed []byte) ([]byte, error) {
 	number, err := KeyNumber(sealed)
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *Sealer) Open(aad, sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// KeyNumber says under which data key a value was sealed.
+// KeyNumber returns the number of the data key that sealed a value.
 func KeyNumber(sealed []byte) (uint32, error) {
 	if len(sealed) < headSize || sealed[0] != version {
 		return 0, fmt.Errorf("%w: unknown form", ErrDamaged)
@@ -240,16 +240,15 @@ func withNumber(aad []byte, number uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(b, aad...), number)
 }
 
-// Place is the associated data of a record: its bucket and its key, the length
-// of the first written out so that no two places read alike.
+// Place returns the associated data of a record: its bucket and its key, with the length of
+// the first written out so that all places differ.
 func Place(bucket string, key []byte) []byte {
 	b := make([]byte, 0, 2+len(bucket)+len(key))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(bucket)))
 	return append(append(b, bucket...), key...)
 }
 
-// decode reads a key written as base64 (standard or URL alphabet, padded or
-// not) or hex.
+// decode decodes a key written as base64 (standard or URL alphabet, padded or not) or hex.
 func decode(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if key, err := hex.DecodeString(text); err == nil && len(key) == keySize {
@@ -293,8 +292,8 @@ func readKeyFile(path string) ([]byte, error) {
 	return decode(string(text))
 }
 
-// writeKeyFile makes the file and its name durable: data sealed under a key
-// that a power cut takes away is lost.
+// writeKeyFile makes the file and its directory entry durable: if a power failure removes a
+// key, data sealed under it is lost.
 func writeKeyFile(path string, key []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -306,7 +305,7 @@ func writeKeyFile(path string, key []byte) error {
 		err = syncDir(filepath.Dir(path))
 	}
 	if err != nil {
-		os.Remove(path) // nothing was sealed under it yet
+		os.Remove(path) // nothing was sealed with it yet
 	}
 	return err
 }
@@ -319,7 +318,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// WrappedBy is the id of the master key under which a data key was wrapped.
+// WrappedBy returns the id of the master key that wrapped a data key.
 func WrappedBy(wrapped []byte) (string, error) {
 	if len(wrapped) < 1+idSize || wrapped[0] != version {
 		return "", fmt.Errorf("%w: a data key has an unknown form", ErrDamaged)
@@ -327,9 +326,8 @@ func WrappedBy(wrapped []byte) (string, error) {
 	return hex.EncodeToString(wrapped[1 : 1+idSize]), nil
 }
 
-// Export reads the master key from where [Open] finds it and returns it as
-// text that a key file or NIZE_MASTER_KEY takes, with its id. It never makes
-// one.
+// Export reads the master key from where [Open] would and returns it as text for a key file
+// or NIZE_MASTER_KEY, with its id. It never creates a key.
 func Export(keyFile string, env store.Secret) (text store.Secret, id string, err error) {
 	var key []byte
 	if env.IsZero() {

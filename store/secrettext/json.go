@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// RedactJSON returns the JSON document without what looks like a secret, by name
-// or by form, cut to at most limit bytes (then it is a JSON string). What is far
-// longer is shortened first, since redaction reads it all.
+// RedactJSON returns the JSON document with masked secrets, detected by name or by form,
+// cut to at most limit bytes (it is then a JSON string). A much longer document is
+// shortened first, since redaction reads all of it.
 func RedactJSON(raw json.RawMessage, limit int) json.RawMessage {
 	if len(raw) <= limit && harmless(raw) {
 		return raw
@@ -34,10 +34,10 @@ func RedactJSON(raw json.RawMessage, limit int) json.RawMessage {
 	return b
 }
 
-// harmless says that redaction would find nothing in the JSON document, which most
-// calls' arguments and results are: to decode and encode them for that would be a
-// twentieth of a call. Without an escape each string stands in the document as it is,
-// so that what would be hidden in one is found in the whole.
+// harmless reports that redaction would find nothing in the JSON document, as in most
+// calls' arguments and results; decoding and encoding them would take a twentieth of a
+// call's time. Without an escape each string is contained literally in the document, so a
+// secret in a string is also found in the whole document.
 func harmless(raw json.RawMessage) bool {
 	for _, c := range raw {
 		if c < ' ' || c > '~' || c == '\\' {
@@ -64,9 +64,9 @@ func redactedString(s string, limit int) json.RawMessage {
 	return b
 }
 
-// redactValue walks generic JSON; it is for the trail only, never for what
-// runs. What stands below a secret's name is secret too, at any depth; counts
-// of tokens (max_tokens) are not.
+// redactValue walks generic JSON. It is used for the trail only, never for arguments that
+// run. Everything below a secret's name is secret too, at any depth; counts of tokens
+// (max_tokens) are not.
 func redactValue(name string, v any) any {
 	switch t := v.(type) {
 	case map[string]any:
@@ -97,8 +97,8 @@ func redactValue(name string, v any) any {
 	return v
 }
 
-// shorten returns the beginning of a JSON document, closed properly, so that
-// redaction by the names of fields still works on it.
+// shorten returns the beginning of a JSON document, closed properly, so that redaction by
+// field names still works.
 func shorten(raw json.RawMessage, limit int) json.RawMessage {
 	if len(raw) <= limit {
 		return raw
@@ -106,7 +106,7 @@ func shorten(raw json.RawMessage, limit int) json.RawMessage {
 	var (
 		out   bytes.Buffer
 		dec   = json.NewDecoder(bytes.NewReader(raw))
-		open  []json.Delim // what is open, outermost first
+		open  []json.Delim // open delimiters, outermost first
 		count []int        // tokens so far in each
 	)
 	dec.UseNumber()
@@ -157,7 +157,7 @@ func shorten(raw json.RawMessage, limit int) json.RawMessage {
 			out.WriteByte('}')
 		}
 	}
-	if out.Len() == 0 { // no JSON at all
+	if out.Len() == 0 { // not JSON
 		return raw[:limit]
 	}
 	return out.Bytes()

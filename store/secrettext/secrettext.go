@@ -1,5 +1,6 @@
-// Package secrettext tells what in a text looks like a secret, and hides it. It
-// knows no record, so that whatever shows or keeps a text may ask it.
+// Package secrettext detects and masks text that looks like a secret.
+//
+// It depends on no records, so that everything that shows or stores a text can use it.
 package secrettext
 
 import (
@@ -11,15 +12,14 @@ import (
 	"sync"
 )
 
-// dots stand where something was hidden.
+// dots replace masked text.
 const dots = "••••"
 
-// What looks like a key wherever it stands is one of three kinds: a
-// key that tells by its beginning what it is, an address with a password, and a
-// value under the name of a secret.
+// There are three kinds of keys that are recognized anywhere: a key with a known prefix, a
+// URL with a password, and a value after the name of a secret.
 
-// secretText matches the first kind, by what their makers document. Compiling it
-// takes half a millisecond, for which no command waits that does not need it.
+// secretText matches the first kind, as documented by the issuers. Compiling it takes half
+// a millisecond, so it is done only when needed.
 var secretText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(strings.Join([]string{
 		`nize_[A-Za-z0-9_-]{16,}`,
@@ -29,7 +29,7 @@ var secretText = sync.OnceValue(func() *regexp.Regexp {
 		`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`,
 		`discord(?:app)?\.com/api/webhooks/\d+/[A-Za-z0-9_-]+`,
 		`\d{8,10}:AA[A-Za-z0-9_-]{33}`,                                    // Telegram's bots
-		`sk-[A-Za-z0-9_-]{16,}|\b(?:gsk_|xai-|hf_|pplx-)[A-Za-z0-9]{20,}`, // makers of models
+		`sk-[A-Za-z0-9_-]{16,}|\b(?:gsk_|xai-|hf_|pplx-)[A-Za-z0-9]{20,}`, // model providers
 		`(?:AKIA|ASIA)[0-9A-Z]{16}`,                                       // Amazon
 		`AIza[0-9A-Za-z_-]{35}|GOCSPX-[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{20,}`,
 		`(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`, // Stripe
@@ -45,14 +45,14 @@ var secretText = sync.OnceValue(func() *regexp.Regexp {
 		`(?i:accountkey)=[A-Za-z0-9+/]{40,}={0,2}`,                  // Azure
 		`(?i:bearer)\s+[A-Za-z0-9._~+/=-]{12,}`,
 		`(?i:authorization:\s*basic)\s+[A-Za-z0-9+/]{6,}={0,2}`,
-		// PEM (RFC 7468), OpenPGP's armour (RFC 9580) and SSH's own (RFC 4716).
+		// PEM (RFC 7468), OpenPGP's armor (RFC 9580) and SSH's own (RFC 4716).
 		`-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}[\s\S]*?(?:-{4,5} ?END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|$)`,
 	}, "|"))
 })
 
-// secretMarks are lower-case texts of which each match of secretText holds one.
-// Looking for them first is what makes redaction cheap: the expression alone
-// takes 0.4 s for a megabyte.
+// secretMarks are lower-case texts; each match of secretText contains one of them.
+// Searching for them first makes redaction cheap: the expression alone takes 0.4 s for a
+// megabyte.
 var secretMarks = []string{
 	"nize_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
 	"glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "gloas-",
@@ -62,23 +62,23 @@ var secretMarks = []string{
 	"eyj", "accountkey=", "bearer", "authorization:", "private key",
 }
 
-// secretURL matches the name and the password in an address, up to its last @:
-// a chat makes a link of what follows the first.
+// secretURL matches the name and the password in a URL, up to its last @: a chat makes a
+// link of what follows the first.
 var secretURL = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#:@<>|"]*):([^\s/?#"]+)@`)
 
-// secretPair matches NAME=VALUE where the name may be a secret's.
+// secretPair matches NAME=VALUE if the name may be a secret's.
 var secretPair = regexp.MustCompile(`([A-Za-z0-9_.-]*(?i:secret|token|passw|api_?key|access_?key)[A-Za-z0-9_.-]*)(["']?\s*=\s*["']?)([A-Za-z0-9+/_~-]{16,}={0,2})`)
 
 func marked(s string) bool {
 	return containsAny(strings.ToLower(s), secretMarks)
 }
 
-// maxRedactions is how often dots are put in the place of keys until none is left.
+// maxRedactions is how many passes replace keys until none is left.
 const maxRedactions = 8
 
-// Redact replaces what looks like a key by dots. What is left looks like none:
-// a key may stand right behind another one, and begin a word only once that is
-// hidden. A text in which they are stacked deeper than anybody needs is hidden whole.
+// Redact replaces text that looks like a key by dots, until nothing in the result does: a
+// key may directly follow another one and begin a word only once that one is masked. A text
+// with more nested keys than any legitimate one is masked completely.
 func Redact(s string) string {
 	for range maxRedactions {
 		hidden := redactOnce(s)
@@ -117,10 +117,10 @@ func redactOnce(s string) string {
 	return hide(s, passwordsIn(s))
 }
 
-// Looks says whether s is, or holds, what looks like a key.
+// Looks reports whether s contains text that looks like a key.
 func Looks(s string) bool { return redactOnce(s) != s }
 
-// Adds says whether s holds what looks like a key and known does not.
+// Adds reports whether s contains text that looks like a key and known does not.
 func Adds(s, known string) bool {
 	if !Looks(s) {
 		return false
@@ -146,19 +146,19 @@ func replaceParts(s string, re *regexp.Regexp, by func(parts []string) string) s
 	return re.ReplaceAllStringFunc(s, func(match string) string { return by(re.FindStringSubmatch(match)) })
 }
 
-// placeholder says whether a password is where one is to be put in.
+// placeholder reports whether a password is a placeholder.
 func placeholder(s string) bool {
 	return strings.Trim(s, "*•.xX") == "" || strings.ContainsAny(s[:1], "${%[") ||
 		strings.HasPrefix(s, "<") && !strings.HasPrefix(s, "<mailto:") && !strings.HasPrefix(s, "<http")
 }
 
-// mixed says whether s has letters and digits, as keys have and words don't.
+// mixed reports whether s has letters and digits, as keys have and words don't.
 func mixed(s string) bool {
 	return strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(s, func(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' })
 }
 
-// secretPairName says whether name=value under that name is a secret: not where
-// the name is that of its place or of its own name.
+// secretPairName reports whether name=value with that name is a secret. It is not if the
+// name says that the value is a location or a name.
 func secretPairName(name string) bool {
 	upper := strings.ToUpper(strings.ReplaceAll(camel.ReplaceAllString(name, "${1}_$2"), "-", "_"))
 	for _, tail := range []string{"_FILE", "_PATH", "_DIR", "_URL", "_URI", "_NAME", "_ID", "_ARN"} {
@@ -169,24 +169,23 @@ func secretPairName(name string) bool {
 	return Name(name) || strings.HasSuffix(upper, "_KEY") || strings.HasSuffix(upper, "APIKEY")
 }
 
-// Passwords are seldom long and tell nothing by their form: what gives them away
-// is the name before them (DB_PASS=…, password: …). Prose, code and logs write
-// such names too, so the looser the writing, the more a value has to look like a
-// password: see [isPassword].
+// Passwords are seldom long and have no recognizable form: only the name before them
+// (DB_PASS=…, password: …) reveals them. Prose, code and logs contain such names too, so
+// the looser the notation, the more a value has to look like a password: see [isPassword].
 
 // span is a part of a text.
 type span struct{ from, to int }
 
-// secretPassword matches a name that may be a password's, with what follows it.
+// secretPassword matches a name that may be a password's, and the value after it.
 var secretPassword = regexp.MustCompile(`([A-Za-z0-9_.-]*(?i:password|passwd|passphrase|pwd|pass))["']?(\s*[=:]\s*)(["']?)([^\s"'` + "`" + `&<>|]{4,})`)
 
-// passwordWords are what stands behind such a name and is none.
+// passwordWords are values after such a name that are not passwords.
 var passwordWords = []string{
 	"true", "false", "none", "null", "nil", "undefined", "required", "optional", "string", "text", "hidden", "password", "passwd",
 	"prompt", "unset", "empty", "changed", "invalid", "incorrect", "wrong", "expired", "redacted", "removed", "your-password", "yourpassword",
 }
 
-// passwordsIn finds the passwords that have their name before them.
+// passwordsIn returns the passwords that are preceded by their name.
 func passwordsIn(s string) []span {
 	if !strings.ContainsAny(s, "=:") {
 		return nil
@@ -203,16 +202,16 @@ func passwordsIn(s string) []span {
 	return out
 }
 
-// isPassword judges name, separator and value. NAME=VALUE without blanks is how
-// shells and files give one: any value is taken but for variables, calls, paths
-// and the words that say there is none. Behind a colon, or an equals sign with
-// blanks, stand prose and code too: there it has digits or signs among its letters.
+// isPassword judges name, separator and value. NAME=VALUE without blanks is the notation of
+// shells and files: any value counts except variables, calls, paths and words for "none".
+// After a colon, or an equals sign with blanks, there may also be prose and code: there the
+// value must have digits or symbols among its letters.
 func isPassword(name, between string, quoted bool, value string) bool {
 	name = strings.ToLower(camel.ReplaceAllString(name, "${1}_$2"))
 	last := name[strings.LastIndexAny(name, "_.-")+1:]
 	short := last == "pass" || last == "pwd"
 	if !short && !strings.HasSuffix(last, "password") && last != "passwd" && last != "passphrase" {
-		return false // a compass
+		return false // "compass"
 	}
 	value = strings.TrimRight(value, ".,;:!?)]}")
 	if len(value) < 4 || strings.ContainsAny(value[:1], "=/~.${%[(\\") || strings.ContainsAny(value, "([") || placeholder(value) ||
@@ -230,17 +229,17 @@ func isPassword(name, between string, quoted bool, value string) bool {
 
 func letter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= 0x80 }
 
-// aCount is how prose measures a password: 12-character, 8characters.
+// aCount matches a description of a password's length in prose: 12-character, 8characters.
 var aCount = regexp.MustCompile(`(?i)^\d+[-+]?(?:char|letter|digit|symbol|byte|bit|day|word|month|week|hour|min)`)
 
-// odd says whether a word has digits, or signs in its middle, among its letters.
+// odd reports whether a word has digits, or symbols in its middle, among its letters.
 func odd(s string) bool {
 	return strings.ContainsFunc(s, letter) && !aCount.MatchString(s) &&
 		(strings.ContainsAny(s, "0123456789") || strings.ContainsAny(s[:len(s)-1], "!@#$%^*+"))
 }
 
-// discordTokens finds the tokens of Discord's bots: the number of the bot in
-// base64, when it was made, and a signature, with dots between them.
+// discordTokens returns the tokens of Discord bots: the bot's number in base64, its
+// creation time, and a signature, separated by dots.
 func discordTokens(s string) []span {
 	var out []span
 	for at := 0; at < len(s); {
@@ -276,13 +275,13 @@ func tokenByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// snowflake says whether a text is a number of 17 to 20 digits in base64.
+// snowflake reports whether a text is a number of 17 to 20 digits in base64.
 func snowflake(s string) bool {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	return err == nil && len(b) >= 17 && len(b) <= 20 && strings.Trim(string(b), "0123456789") == ""
 }
 
-// hide replaces parts of a text, which are in its order, by dots.
+// hide replaces parts of a text, which are in order, by dots.
 func hide(s string, parts []span) string {
 	if len(parts) == 0 {
 		return s
@@ -296,21 +295,21 @@ func hide(s string, parts []span) string {
 	return b.String() + s[at:]
 }
 
-// secretKey matches names of fields whose value is not for the audit.
+// secretKey matches names of fields whose value must not be in the audit trail.
 var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(password|passwd|pwd|secret|token|api_?key|authorization|credential|private_?key|cookie)s?($|[_.-])`)
 
-// secretNames are lower-case texts of which each match of secretKey and of
-// secretPassword holds one.
+// secretNames are lower-case texts; each match of secretKey and of secretPassword contains
+// one of them.
 var secretNames = []string{"pass", "pwd", "secret", "token", "key", "authorization", "credential", "cookie"}
 
-// Name says whether a field of that name holds a secret by its name.
+// Name reports whether the name of a field indicates a secret.
 func Name(name string) bool {
 	return secretKey.MatchString(camel.ReplaceAllString(name, "${1}_$2"))
 }
 
-// Value says whether name=value holds a key, by its form or by its name.
-// Numbers, switches and paths under such a name are none (MAX_TOKENS=4096,
-// TOKEN_FILE=/run/token); an address with a password is one.
+// Value reports whether name=value contains a key, by its form or its name. Numbers,
+// switches and paths under such a name are not keys (MAX_TOKENS=4096,
+// TOKEN_FILE=/run/token); a URL with a password is one.
 func Value(name, value string) bool {
 	if Looks(value) {
 		return true

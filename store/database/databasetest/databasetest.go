@@ -27,7 +27,7 @@ func Open(t testing.TB) *database.DB {
 	return db
 }
 
-// OpenIn returns the database of a directory, made with its key where there is
+// OpenIn returns the database of a directory and creates it, with its key, if there is
 // none. The test closes it, and may open it again.
 func OpenIn(t testing.TB, dir string) *database.DB { return open(t, dir, nil) }
 
@@ -44,13 +44,13 @@ func open(t testing.TB, dir string, engine kv.Engine) *database.DB {
 	return db
 }
 
-// Away makes a database as one on a server that may not answer for a while.
+// Away simulates a database server that may be unavailable for a while.
 type Away struct {
 	kv.Engine
 	away atomic.Bool
 }
 
-// OpenAway is OpenIn of a database that is away when the test says so.
+// OpenAway is OpenIn for a database that the test can make unavailable.
 func OpenAway(t testing.TB, dir string) (*database.DB, *Away) {
 	t.Helper()
 	file, err := bolt.Open(filepath.Join(dir, "nize.db"), bolt.Options{})
@@ -61,7 +61,7 @@ func OpenAway(t testing.TB, dir string) (*database.DB, *Away) {
 	return open(t, dir, a), a
 }
 
-// Set says whether it is away from now on.
+// Set sets whether the database is unavailable.
 func (a *Away) Set(away bool) { a.away.Store(away) }
 
 // Begin implements [kv.Engine].
