@@ -1,7 +1,9 @@
-// Package credential has the words of declared credentials: what tools and MCP
-// servers want to be given, said once for all that use it. A declaration is
-// shown where the value is asked for; the values are credentials of
-// store.Credentials as all others, of the service ID and the name [KeyName].
+// Package credential defines declared credentials, which several tools and MCP servers can
+// share.
+//
+// A declaration describes a credential once for everything that uses it. Its instructions
+// are shown where the value is requested; the values are ordinary credentials of
+// store.Credentials with the service ID and the name [KeyName].
 package credential
 
 import (
@@ -17,23 +19,23 @@ import (
 	"nize/store"
 )
 
-// Mode says who gives the credential, and in which way.
+// Mode is who provides the credential, and how.
 type Mode string
 
 const (
-	UserKey   Mode = "user-apikey" // each person, a key of theirs
-	UserOAuth Mode = "user-oauth"  // each person, by signing in
-	TeamKey   Mode = "team-apikey" // the admins of a team, a key for all in it
+	UserKey   Mode = "user-apikey" // each user, with a key of their own
+	UserOAuth Mode = "user-oauth"  // each user, by signing in
+	TeamKey   Mode = "team-apikey" // a team's admins, with a key for all its members
 	TeamOAuth Mode = "team-oauth"
 )
 
-// What becomes of tools whose credential somebody lacks.
+// How tools behave for a user without their credential.
 const (
 	Hide = "hide"  // they are not offered
-	Fail = "error" // they are, and a call says what is missing
+	Fail = "error" // they are offered, and a call returns what is missing
 )
 
-// KeyName is the name under which the value of a declared key is kept.
+// KeyName is the name under which the value of a declared key is stored.
 const KeyName = "apiKey"
 
 // Declaration is one declared credential.
@@ -41,31 +43,31 @@ type Declaration struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`
 	Mode         Mode      `json:"authMode"`
-	Instructions string    `json:"userInstructions,omitempty"` // shown where the value is asked for
-	OAuth        *OAuth    `json:"oauth,omitempty"`            // of the modes that sign in
+	Instructions string    `json:"userInstructions,omitempty"` // shown where the value is requested
+	OAuth        *OAuth    `json:"oauth,omitempty"`            // for the modes that sign in
 	WhenMissing  string    `json:"whenMissing"`                // hide or error
-	Host         string    `json:"host,omitempty"`             // the only one that a value may be sent to; "" is the first that it is used for
+	Host         string    `json:"host,omitempty"`             // the only host that a value may be sent to; "" is the first one that uses it
 	Created      time.Time `json:"created"`
 }
 
-// OAuth is how a service is signed in to.
+// OAuth is how to sign in to a service.
 type OAuth struct {
 	AuthorizationURL string   `json:"authorizationUrl"`
 	TokenURL         string   `json:"tokenUrl"`
-	RevocationURL    string   `json:"revocationUrl,omitempty"` // "" where its tokens can't be revoked
+	RevocationURL    string   `json:"revocationUrl,omitempty"` // "" if its tokens can't be revoked
 	ClientID         string   `json:"clientId,omitempty"`
-	ClientAuth       string   `json:"clientAuth,omitempty"` // how the client proves itself where it has a secret: [Basic], where it is "", or [Post]
-	Issuer           string   `json:"issuer,omitempty"`     // as the service names itself; "" is the origin of AuthorizationURL
+	ClientAuth       string   `json:"clientAuth,omitempty"` // client authentication, if it has a secret: [Basic], also if "", or [Post]
+	Issuer           string   `json:"issuer,omitempty"`     // the service's issuer; "" is the origin of AuthorizationURL
 	Scopes           []string `json:"scopes,omitempty"`
 }
 
-// How a client proves itself: by the header Authorization, or in the form.
+// Methods of client authentication: the header Authorization, or the form.
 const (
 	Basic = "client_secret_basic"
 	Post  = "client_secret_post"
 )
 
-// Issued is what the service calls itself in its answers.
+// Issued returns the issuer that the service uses in its responses.
 func (o *OAuth) Issued() string {
 	if o.Issuer != "" {
 		return o.Issuer
@@ -77,31 +79,31 @@ func (o *OAuth) Issued() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// SameClient says whether what signing in by o gave is of use by p, too, but for its
+// SameClient reports whether tokens obtained with o are also valid for p, apart from
 // scopes.
 func (o *OAuth) SameClient(p *OAuth) bool {
 	return o != nil && p != nil && o.AuthorizationURL == p.AuthorizationURL && o.TokenURL == p.TokenURL && o.RevocationURL == p.RevocationURL && o.ClientID == p.ClientID && o.Issued() == p.Issued()
 }
 
-// Store keeps declarations. store/record's Declarations is the one.
+// Store stores declarations. store/record's Declarations implements it.
 type Store interface {
-	// PutDeclaration declares a credential, or changes it.
+	// PutDeclaration stores a new or changed declaration.
 	PutDeclaration(ctx context.Context, by store.Caller, d Declaration) error
-	// GetDeclaration returns one; ErrNotFound if there is none of that id.
+	// GetDeclaration returns a declaration, or ErrNotFound.
 	GetDeclaration(ctx context.Context, id string) (Declaration, error)
-	// ListDeclarations lists all, by id.
+	// ListDeclarations returns all declarations, by id.
 	ListDeclarations(ctx context.Context) ([]Declaration, error)
-	// DeleteDeclaration removes one; the values stay until they are removed.
+	// DeleteDeclaration removes a declaration; its values stay until they are removed.
 	DeleteDeclaration(ctx context.Context, by store.Caller, id string) error
 }
 
-// Modes are all of them.
+// Modes returns all modes.
 func Modes() []Mode { return []Mode{UserKey, UserOAuth, TeamKey, TeamOAuth} }
 
-// SignsIn says whether the value is a token that signing in gives.
+// SignsIn reports whether the value is a token obtained by signing in.
 func (m Mode) SignsIn() bool { return m == UserOAuth || m == TeamOAuth }
 
-// Auth is whose values are used.
+// Auth returns whose values are used.
 func (m Mode) Auth() store.Auth {
 	if m == TeamKey || m == TeamOAuth {
 		return store.AuthTeam
@@ -116,7 +118,7 @@ const (
 	maxScopes       = 100
 )
 
-// isHTTPS says whether secrets may be sent to an address: https, or on this machine.
+// isHTTPS reports whether secrets may be sent to a URL: https, or on this machine.
 func isHTTPS(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
@@ -126,8 +128,8 @@ func isHTTPS(address string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (strings.EqualFold(u.Hostname(), "localhost") || err == nil && ip.Unmap().IsLoopback())
 }
 
-// Normal returns the declaration with its defaults, or ErrInvalid, which names the
-// field.
+// Normal returns the declaration with its defaults, or ErrInvalid with the name of the
+// invalid field.
 func (d Declaration) Normal() (Declaration, error) {
 	bad := func(field, why string) (Declaration, error) {
 		return d, fmt.Errorf("%w credential %s: %s: %s", store.ErrInvalid, d.ID, field, why)
@@ -172,7 +174,7 @@ func (d Declaration) Normal() (Declaration, error) {
 	return d, nil
 }
 
-// Missing is what a call says that needs the credential of somebody who has none.
+// Missing returns the error for a call by a user without this credential.
 func (d Declaration) Missing() *store.CallError {
 	text := store.Textf("%s is not connected. Please configure it in User Settings. (/nize credentials connect %s)", d.Name, d.ID)
 	if d.Mode.Auth() == store.AuthTeam {
@@ -181,16 +183,16 @@ func (d Declaration) Missing() *store.CallError {
 	return &store.CallError{Code: store.CodeRefused, Message: text}
 }
 
-// Value is what somebody gave: a key, or what signing in gave.
+// Value is a user's value: a key, or a token obtained by signing in.
 type Value struct {
 	APIKey      store.Secret
 	AccessToken store.Secret
 	TokenType   string
-	Holder      store.Holder     // whose it is
-	Sealed      store.Credential // as a key is kept, with the host that it is bound to
+	Holder      store.Holder     // its owner
+	Sealed      store.Credential // as stored, with the host that it is bound to
 }
 
-// Secret is what is sent.
+// Secret returns the secret to send.
 func (v Value) Secret() store.Secret {
 	if v.APIKey.IsZero() {
 		return v.AccessToken

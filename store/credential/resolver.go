@@ -9,17 +9,17 @@ import (
 	"nize/store"
 )
 
-// SignIns gives what signing in gave. Both are safe for concurrent use and wait for
-// no person.
+// SignIns provides tokens obtained by signing in. Its methods are safe for concurrent use
+// and never wait for a person.
 type SignIns interface {
-	// DeclaredToken is the access token of the first of the holders who is signed in;
-	// d.Missing() where nobody is.
+	// DeclaredToken returns the access token of the first of the holders who is signed in,
+	// or d.Missing() if none is.
 	DeclaredToken(ctx context.Context, d Declaration, holders []store.Holder) (store.Secret, store.Holder, error)
-	// DeclaredSignedIn says whether one of them is signed in.
+	// DeclaredSignedIn reports whether one of them is signed in.
 	DeclaredSignedIn(ctx context.Context, d Declaration, holders []store.Holder) (bool, error)
 }
 
-// Resolver finds the values of declared credentials. It holds no state of its own.
+// Resolver finds the values of declared credentials. It has no state of its own.
 type Resolver struct {
 	Declarations Store
 	Values       interface {
@@ -28,10 +28,10 @@ type Resolver struct {
 	Members interface {
 		ListMembers(ctx context.Context, team, user string) ([]store.Membership, error)
 	}
-	SignIns SignIns // nil: nobody is signed in to anything
+	SignIns SignIns // nil: there are no sign-ins
 }
 
-// Get returns a declaration. What needs one that is not there is refused.
+// Get returns a declaration. If there is none, the error refuses the call.
 func (r *Resolver) Get(ctx context.Context, id string) (Declaration, error) {
 	d, err := r.Declarations.GetDeclaration(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -40,9 +40,9 @@ func (r *Resolver) Get(ctx context.Context, id string) (Declaration, error) {
 	return d, err
 }
 
-// Find gives the declaration, and the value that a call of somebody's uses: their own
-// or their team's, as its mode says, and of a project what was set for that. The error
-// is d.Missing() where there is none.
+// Find returns the declaration, and the value for a call of the user: their own or their
+// team's, depending on the mode, or the project's if the caller is one. The error is
+// d.Missing() if there is no value.
 func (r *Resolver) Find(ctx context.Context, user, id string) (d Declaration, v Value, err error) {
 	if d, err = r.Get(ctx, id); err != nil {
 		return d, v, err
@@ -55,7 +55,7 @@ func (r *Resolver) Find(ctx context.Context, user, id string) (d Declaration, v 
 	return d, v, err
 }
 
-// Of is the value that one holder has.
+// Of returns the value of one holder.
 func (r *Resolver) Of(ctx context.Context, id string, h store.Holder) (d Declaration, v Value, err error) {
 	if d, err = r.Get(ctx, id); err != nil {
 		return d, v, err
@@ -64,8 +64,8 @@ func (r *Resolver) Of(ctx context.Context, id string, h store.Holder) (d Declara
 	return d, v, err
 }
 
-// Offered are the declarations by id, and whether somebody is offered what is called
-// with them: they have a value, or are to be told that they lack it.
+// Offered returns the declarations by id, and for each whether its tools are offered to the
+// user: the user has a value, or calls are meant to return that it is missing.
 func (r *Resolver) Offered(ctx context.Context, user string) (map[string]State, error) {
 	list, err := r.Declarations.ListDeclarations(ctx)
 	if err != nil || len(list) == 0 {
@@ -84,18 +84,18 @@ func (r *Resolver) Offered(ctx context.Context, user string) (map[string]State, 
 	return of, nil
 }
 
-// State is a declaration as one person meets it.
+// State is a declaration and its state for one user.
 type State struct {
 	Declaration
-	Offered bool // what is called with it is there for them
+	Offered bool // tools that use it are offered to them
 }
 
-// NotDeclared is what a call says that needs a credential which is not declared.
+// NotDeclared returns the error for a call that needs an undeclared credential.
 func NotDeclared(id string) *store.CallError {
 	return &store.CallError{Code: store.CodeRefused, Message: store.Textf("the credential %s, which it needs, is not declared: an admin does that with nizectl credentials declare %s", id, id)}
 }
 
-// Has says whether a call of somebody's would have a value.
+// Has reports whether a call of the user would have a value.
 func (r *Resolver) Has(ctx context.Context, d Declaration, user string) (bool, error) {
 	holders, err := r.holders(ctx, d, user)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Resolver) Has(ctx context.Context, d Declaration, user string) (bool, e
 	return err == nil, err
 }
 
-// holders lists whose value a call of somebody's may use.
+// holders returns the holders whose value a call of the user may use.
 func (r *Resolver) holders(ctx context.Context, d Declaration, user string) ([]store.Holder, error) {
 	if id, ok := strings.CutPrefix(user, "project:"); ok {
 		return []store.Holder{{Scope: "project", Owner: id}}, nil
@@ -151,7 +151,7 @@ func (r *Resolver) value(ctx context.Context, d Declaration, holders []store.Hol
 	return Value{APIKey: c.Secret, Sealed: c, Holder: store.Holder{Scope: c.Scope, Owner: c.Owner}}, nil
 }
 
-// key is the first key that one of the holders has; ErrNotFound where nobody has one.
+// key returns the first key of the holders, or ErrNotFound.
 func (r *Resolver) key(ctx context.Context, d Declaration, holders []store.Holder) (store.Credential, error) {
 	for _, h := range holders {
 		c, err := r.Values.GetCredential(ctx, h.Key(d.ID, KeyName))

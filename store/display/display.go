@@ -1,8 +1,8 @@
-// Package display has the form in which a renderer shows a result: a title, a text,
-// fields, a table and an image, without a word of any platform's. The gateway makes
-// one of what a tool returned, it is stored with the result, and each platform draws
-// it. All of it is other people's text: it is bounded here, and made harmless where
-// it is drawn.
+// Package display defines how a renderer presents a result, independently of any platform.
+//
+// A view has a title, a text, fields, a table and an image. The gateway makes it from a
+// tool's result, it is stored with the result, and each platform draws it. All of it is
+// text from outside: it is limited here, and sanitized where it is drawn.
 package display
 
 import (
@@ -16,7 +16,7 @@ import (
 	"nize/store"
 )
 
-// Bounds of a view, in characters; the smallest of what the platforms take.
+// Limits of a view, in characters: the smallest of the platforms' limits.
 const (
 	MaxTitle   = 120
 	MaxText    = 1500
@@ -27,17 +27,17 @@ const (
 	MaxRows    = 20
 	MaxCell    = 40
 	MaxURL     = 1000
-	maxRaw     = 256 << 10 // bytes of one that is read
+	maxRaw     = 256 << 10 // bytes of a stored view
 )
 
-// View is a result as people see it.
+// View is a result as shown to people.
 type View struct {
 	Title  string  `json:"title,omitempty"`
-	Link   string  `json:"link,omitempty"` // where the title leads: an address that stands in the result
+	Link   string  `json:"link,omitempty"` // the target of the title: a URL that occurs in the result
 	Text   string  `json:"text,omitempty"`
 	Fields []Field `json:"fields,omitempty"`
 	Table  *Table  `json:"table,omitempty"`
-	Image  *int    `json:"image,omitempty"` // which of the result's images is shown alone, from 1; 0 is none; nil is all
+	Image  *int    `json:"image,omitempty"` // the only image of the result to show, from 1; 0 is none; nil is all
 }
 
 // Field is a name with its value.
@@ -46,15 +46,14 @@ type Field struct {
 	Value string `json:"value"`
 }
 
-// Table is some rows of one.
+// Table holds some rows of a table.
 type Table struct {
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
-	Left    int        `json:"left,omitempty"` // rows that are not shown
+	Left    int        `json:"left,omitempty"` // rows omitted
 }
 
-// Bounded is the view within the bounds, whatever it was; what has no room is cut
-// with a mark.
+// Bounded returns the view within the limits; longer parts are cut and marked.
 func (v View) Bounded() View {
 	out := View{Title: line(v.Title, MaxTitle), Text: clip(strings.TrimSpace(v.Text), MaxText)}
 	if IsAddress(v.Link) && out.Title != "" {
@@ -82,12 +81,12 @@ func (v View) Bounded() View {
 	return out
 }
 
-// Empty says whether there is nothing to see but the result's own images.
+// Empty reports whether there is nothing to show except the result's own images.
 func (v View) Empty() bool {
 	return v.Title == "" && v.Text == "" && len(v.Fields) == 0 && v.Table == nil
 }
 
-// Decode reads a view that is stored with a result. It is false for what is none.
+// Decode decodes a view stored with a result. ok is false if raw is not one.
 func Decode(raw json.RawMessage) (v View, ok bool) {
 	if len(raw) == 0 || len(raw) > maxRaw || json.Unmarshal(raw, &v) != nil {
 		return View{}, false
@@ -96,7 +95,7 @@ func Decode(raw json.RawMessage) (v View, ok bool) {
 	return v, !v.Empty()
 }
 
-// IsAddress says whether a text is an address on the web that may be linked.
+// IsAddress reports whether a text is a web address that may be linked.
 func IsAddress(text string) bool {
 	if len(text) > MaxURL || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"`|\\^{}()[]", r) }) {
 		return false
@@ -105,7 +104,7 @@ func IsAddress(text string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
 }
 
-// cells are n cells of a row, each in one line.
+// cells returns n cells of a row, each on one line.
 func cells(row []string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -131,19 +130,19 @@ func clip(text string, limit int) string {
 	return text
 }
 
-// Renderer is a document that an admin set for a tool.
+// Renderer is a renderer that an admin set for a tool.
 type Renderer struct {
 	Tool     string    `json:"tool"`
 	Document string    `json:"document"`
 	Updated  time.Time `json:"updated"`
 }
 
-// Store keeps the renderers that admins set. store/record implements it.
+// Store stores the renderers that admins set. store/record implements it.
 type Store interface {
-	// PutRenderer sets the one of a tool and leaves an event.
+	// PutRenderer sets the renderer of a tool and appends an event.
 	PutRenderer(ctx context.Context, by store.Caller, r Renderer) error
-	// ListRenderers lists all, by tool.
+	// ListRenderers returns all renderers, by tool.
 	ListRenderers(ctx context.Context) ([]Renderer, error)
-	// DeleteRenderer is ErrNotFound for a tool that has none.
+	// DeleteRenderer returns ErrNotFound if the tool has no renderer.
 	DeleteRenderer(ctx context.Context, by store.Caller, tool string) error
 }

@@ -1,9 +1,9 @@
-// Package fulltext has the parts of an inverted index: the words of a text, lists of
-// where they stand, and how what was found is ranked.
+// Package fulltext provides the parts of an inverted index: words, posting lists and
+// ranking.
 //
-// Words are kept as keyed hashes, so that a list says nothing to who does not have
-// the key. A list is a row of terms in ascending order, each with its postings; the
-// terms of a block share their first bits, so that a block is found by the term alone.
+// Words are stored as keyed hashes, so that a list reveals nothing without the key. A list
+// is a row of terms in ascending order, each with its postings. The terms of a block share
+// their first bits, so that the term alone determines the block.
 package fulltext
 
 import (
@@ -19,15 +19,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord is how much of a word counts, in bytes.
+// maxWord is how many bytes of a word are significant.
 const maxWord = 64
 
-// eachWord calls do for each word of a text: letters and digits in lower case, an
-// English plural without its s. Where no spaces stand between words, each character
-// is one, and each pair of them.
+// eachWord calls do for each word of a text: letters and digits in lower case, an English
+// plural without its s. In scripts without spaces, each character is a word, and so is each
+// pair of characters.
 func eachWord(text string, do func(word []byte)) {
 	word := make([]byte, 0, maxWord+2*utf8.UTFMax)
-	var before rune // the character of such a script just before
+	var before rune // the previous character, if it is of such a script
 	flush := func() {
 		if len(word) > 0 {
 			do(singular(word[:min(len(word), maxWord)]))
@@ -83,14 +83,14 @@ func singular(word []byte) []byte {
 	return word
 }
 
-// Words are the different words of a text, in order.
+// Words returns the distinct words of a text, in order.
 func Words(text string) []string {
 	set := map[string]bool{}
 	eachWord(text, func(w []byte) { set[string(w)] = true })
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Contains counts how many of the words a text has.
+// Contains returns how many of the words a text contains.
 func Contains(text string, words []string) int {
 	found := map[string]bool{}
 	eachWord(text, func(w []byte) {
@@ -101,8 +101,7 @@ func Contains(text string, words []string) int {
 	return len(found)
 }
 
-// Counts are the words of a document, how often each stands there, and on which page
-// first.
+// Counts holds, for each word of a document, how often it occurs, and its first page.
 type Counts map[string]*Posting
 
 // Add counts the words of a page.
@@ -117,19 +116,19 @@ func (c Counts) Add(text string, page int) {
 	})
 }
 
-// Posting says that a term stands in a document.
+// Posting records that a term occurs in a document.
 type Posting struct{ Doc, Count, Page uint32 }
 
-// Term is a term with its postings, by ascending document.
+// Term is a term with its postings, in ascending order of documents.
 type Term struct {
 	Hash     uint32
 	Postings []Posting
 }
 
-// Hasher makes terms of words. It is not for concurrent use.
+// Hasher converts words into terms. It must not be used concurrently.
 type Hasher struct{ Key []byte }
 
-// Hash is the term of a word.
+// Hash returns the term of a word.
 func (h Hasher) Hash(word string) uint32 {
 	mac := hmac.New(sha256.New, h.Key)
 	mac.Write([]byte(word))
@@ -137,7 +136,7 @@ func (h Hasher) Hash(word string) uint32 {
 	return binary.BigEndian.Uint32(mac.Sum(sum[:0]))
 }
 
-// List is the list of one document alone, whose number is 0.
+// List returns the list for a single document with the number 0.
 func (h Hasher) List(c Counts) []byte {
 	terms := make([]Term, 0, len(c))
 	for w, p := range c {
@@ -147,23 +146,23 @@ func (h Hasher) List(c Counts) []byte {
 	var l Writer
 	for i, t := range terms {
 		if i > 0 && terms[i-1].Hash == t.Hash {
-			continue // two words of one hash: what is found is looked at
+			continue // two words with the same hash: hits are checked against the text
 		}
 		l.Add(t)
 	}
 	return l.Bytes()
 }
 
-// ErrDamaged says that a list can't be read.
+// ErrDamaged is returned if a list can't be decoded.
 var ErrDamaged = errors.New("damaged list of terms")
 
-// Writer makes a list.
+// Writer encodes a list.
 type Writer struct {
 	b, row []byte
 	last   uint32
 }
 
-// Add adds a term, in ascending order.
+// Add adds a term; terms must be in ascending order.
 func (w *Writer) Add(t Term) {
 	w.row = w.row[:0]
 	last := uint32(0)
@@ -178,7 +177,7 @@ func (w *Writer) Add(t Term) {
 	w.b, w.last = append(w.b, w.row...), t.Hash
 }
 
-// Bytes are the list.
+// Bytes returns the list.
 func (w *Writer) Bytes() []byte { return w.b }
 
 // Reader reads a list, term by term.
@@ -187,11 +186,10 @@ type Reader struct {
 	hash uint64
 }
 
-// NewReader reads what a [Writer] wrote.
+// NewReader returns a reader for the output of a [Writer].
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// Next returns the next term and its postings as they stand there; ok is false at
-// the end.
+// Next returns the next term and its encoded postings; ok is false at the end.
 func (r *Reader) Next() (hash uint32, row []byte, ok bool, err error) {
 	if len(r.b) == 0 {
 		return 0, nil, false, nil
@@ -209,7 +207,7 @@ func (r *Reader) Next() (hash uint32, row []byte, ok bool, err error) {
 	return uint32(r.hash), row, true, nil
 }
 
-// Find returns the postings of a term in a list; none where it has it not.
+// Find returns the postings of a term in a list, nil if the list doesn't contain it.
 func Find(list []byte, hash uint32) ([]Posting, error) {
 	for r := NewReader(list); ; {
 		got, row, ok, err := r.Next()
@@ -222,7 +220,7 @@ func Find(list []byte, hash uint32) ([]Posting, error) {
 	}
 }
 
-// Postings decodes those of one term.
+// Postings decodes the postings of one term.
 func Postings(row []byte) (list []Posting, err error) {
 	doc := uint64(0)
 	list = make([]Posting, 0, len(row)/3)
@@ -243,20 +241,20 @@ func Postings(row []byte) (list []Posting, err error) {
 	return list, nil
 }
 
-// IDF is what a term weighs that so many of all documents have.
+// IDF returns the weight of a term that occurs in have of all documents.
 func IDF(have, all int) float64 {
 	return math.Log(1 + (float64(max(all, have)-have)+.5)/(float64(have)+.5))
 }
 
-// BM25 is what a term adds to the score of a document, by its usual constants. Sizes
-// are of the document and of the average one.
+// BM25 returns what a term adds to the score of a document, with the usual constants. size
+// and average are the sizes of the document and of the average one.
 func BM25(idf float64, count uint32, size, average float64) float64 {
 	const k1, b = 1.2, .75
 	tf := float64(count)
 	return idf * tf * (k1 + 1) / (tf + k1*(1-b+b*size/max(average, 1)))
 }
 
-// Snippet is the part of a line around the first of the words, on one line.
+// Snippet returns the part of a line around the first of the words, on one line.
 func Snippet(line string, words []string, most int) string {
 	line = strings.Join(strings.Fields(line), " ")
 	if len(line) <= most {
@@ -269,7 +267,7 @@ func Snippet(line string, words []string, most int) string {
 			at = min(at, i)
 		}
 	}
-	at %= len(line) // none stands there as it is
+	at %= len(line) // none occurs literally
 	from := min(max(0, at-most/3), len(line)-most)
 	for from > 0 && !utf8.RuneStart(line[from]) {
 		from--

@@ -1,5 +1,6 @@
-// Package hooks holds the words of the hooks that admins and people configure:
-// what mcp/hook runs, what the database keeps and what the control API shows.
+// Package hooks defines the hooks that admins and users configure.
+//
+// mcp/hook runs them, the database stores them and the control API shows them.
 package hooks
 
 import (
@@ -15,7 +16,7 @@ import (
 	"nize/store"
 )
 
-// The types of hooks.
+// Types of hooks.
 const (
 	Audit      = "audit"
 	Access     = "access-control"
@@ -27,14 +28,14 @@ const (
 	Webhook    = "webhook"
 )
 
-// Types are all of them.
+// Types lists all types.
 var Types = []string{Audit, Access, RateLimit, Sanitizer, Truncation, Redaction, Exec, Webhook}
 
-// PersonalTypes are those that people may set for their own calls. The others run
-// programs, reach services, or are about what admins decide.
+// PersonalTypes are the types that users may set for their own calls. The others run
+// programs, contact services, or concern decisions of admins.
 var PersonalTypes = []string{RateLimit, Sanitizer, Truncation, Redaction}
 
-// Scope says for whose calls a hook runs.
+// Scope selects whose calls a hook runs for.
 type Scope string
 
 const (
@@ -44,25 +45,24 @@ const (
 	UserServer Scope = "user_server"
 )
 
-// Scopes are all of them, in the order in which their hooks run before a call.
+// Scopes lists all scopes, in the order in which their hooks run before a call.
 var Scopes = []Scope{Global, Server, User, UserServer}
 
-// DefaultPriority is that of a hook for which none was given; lower ones run
-// first.
+// DefaultPriority is the priority of a hook without one; lower ones run first.
 const DefaultPriority = 100
 
 // Hook is a configured hook.
 type Hook struct {
 	ID       string          `json:"id"`
-	Name     string          `json:"name"`            // unique among those of its owner
-	Owner    string          `json:"owner,omitempty"` // the user who set it for their own calls; empty: an admin's
+	Name     string          `json:"name"`            // unique per owner
+	Owner    string          `json:"owner,omitempty"` // the user who set it for their own calls; empty: an admin
 	Type     string          `json:"hook_type"`
 	Scope    Scope           `json:"scope"`
 	ScopeID  string          `json:"scope_id,omitempty"` // a server, a user's id, or user/server
 	Tool     string          `json:"tool,omitempty"`     // a pattern; a meta-tool is nize:NAME
 	Config   json.RawMessage `json:"config"`
 	Secret   store.Secret    `json:"-"`                // of a webhook; sealed at rest
-	Signed   bool            `json:"signed,omitempty"` // there is one
+	Signed   bool            `json:"signed,omitempty"` // it has a secret
 	Enabled  bool            `json:"enabled"`
 	Priority int             `json:"priority"`
 	Revision uint64          `json:"revision"`
@@ -70,12 +70,12 @@ type Hook struct {
 	Updated  time.Time       `json:"updated"`
 }
 
-// Ref names this revision of the hook.
+// Ref returns a reference to this revision of the hook.
 func (h Hook) Ref() store.HookRef {
 	return store.HookRef{ID: h.ID, Revision: h.Revision, Name: h.Name, Personal: h.Owner != ""}
 }
 
-// Matches says whether the hook is for this user's use of that tool.
+// Matches reports whether the hook runs for this user's use of that tool.
 func (h Hook) Matches(user, tool string) bool {
 	server, _, _ := strings.Cut(tool, ":")
 	switch h.Scope {
@@ -95,9 +95,9 @@ func (h Hook) Matches(user, tool string) bool {
 	return h.Tool == "" || store.MatchTool(h.Tool, tool)
 }
 
-// Compare orders hooks as they run before a call: those of admins, then those of
-// people; of each global, server, user, user and server, and within a scope by
-// priority, then by name.
+// Compare orders hooks as they run before a call: those of admins, then those of users;
+// within these by scope (global, server, user, user and server), then by priority, then by
+// name.
 func Compare(a, b Hook) int {
 	return cmp.Or(
 		cmp.Compare(min(len(a.Owner), 1), min(len(b.Owner), 1)),
@@ -105,17 +105,17 @@ func Compare(a, b Hook) int {
 		cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner))
 }
 
-// maxConfig bounds a hook's configuration; maxPersonal, that of a person's.
+// maxConfig limits a hook's configuration, and maxPersonal that of a user's hook.
 const (
 	maxConfig   = 64 << 10
 	maxPersonal = 8 << 10
 )
 
-// toolPattern is what MatchTool understands.
+// toolPattern matches the patterns that MatchTool understands.
 var toolPattern = regexp.MustCompile(`^(\*|[A-Za-z0-9_-]+:[^*\s]*\*?)$`)
 
-// Check says why the hook cannot be one; what its type makes of the
-// configuration is mcp/hook's to say.
+// Check returns an error if the hook is invalid; mcp/hook checks the configuration of its
+// type.
 func (h *Hook) Check() error {
 	if err := store.CheckSlug(h.Name); err != nil {
 		return store.Errorf("%w name of a hook “%s”: use 1 to 63 of `a-z`, `0-9` and `-`, not starting with `-`, and not `native`, `agent` or `nize`", store.ErrInvalid, h.Name)
@@ -154,8 +154,8 @@ func (h *Hook) Check() error {
 	return nil
 }
 
-// checkPersonal says why the hook can't be one that a person sets. Its ScopeID is
-// checked once it holds an id in place of a name.
+// checkPersonal returns an error if a user may not set this hook. Its ScopeID is checked
+// once it contains an id instead of a name.
 func (h *Hook) checkPersonal() error {
 	switch {
 	case !slices.Contains(PersonalTypes, h.Type):
@@ -168,26 +168,27 @@ func (h *Hook) checkPersonal() error {
 	return nil
 }
 
-// Store keeps hooks. Each change makes a new revision, and the older ones stay
-// for the calls that began with them.
+// Store stores hooks. Each change creates a new revision, and older ones are kept for the
+// calls that began with them.
 //
-// A hook is named by its owner and its name; the owner of an admin's hook is "".
-// Of a person's hook at most [MaxRevisions] revisions stay, and none once it was
-// removed, so that nobody fills the disk by changing one.
+// A hook is identified by its owner and its name; the owner of an admin's hook is "". Of a
+// user's hook at most [MaxRevisions] revisions are kept, and none once it is removed, so
+// that changing it repeatedly doesn't fill the disk.
 type Store interface {
-	// PutHook stores a hook of that owner and name. Revision 0 makes a new one and
-	// is ErrExists if there is one; any other must be the stored hook's, or it is
-	// ErrConflict. A new one of a person who has most already is ErrRefused. It
-	// returns the hook as stored.
+	// PutHook stores a hook of that owner and name. Revision 0 creates a new one and
+	// returns ErrExists if there is one; any other must be the stored hook's, or PutHook
+	// returns ErrConflict. It returns ErrRefused for a new hook of a user who already has
+	// most of them. It returns the stored hook.
 	PutHook(ctx context.Context, by store.Caller, h Hook, most int) (Hook, error)
-	// GetHook opens the secret.
+	// GetHook returns a hook with its secret unsealed.
 	GetHook(ctx context.Context, owner, name string) (Hook, error)
-	// ListHooks returns all, with their secrets.
+	// ListHooks returns all hooks, with their secrets.
 	ListHooks(ctx context.Context) ([]Hook, error)
-	// HookRevision returns a hook as it was, also an admin's that was removed.
+	// HookRevision returns an earlier revision of a hook, even of an admin's hook that was
+	// removed.
 	HookRevision(ctx context.Context, id string, revision uint64) (Hook, error)
 	DeleteHook(ctx context.Context, by store.Caller, owner, name string) error
 }
 
-// MaxRevisions is how many revisions are kept of a person's hook.
+// MaxRevisions is how many revisions of a user's hook are kept.
 const MaxRevisions = 20

@@ -1,10 +1,11 @@
-// Package outage is what is done where the database could not be asked: one on a server
-// may not answer for a while, and then it may be another nized's.
+// Package outage handles an unavailable database: detecting it, waiting, and resuming work.
 //
-// Whoever is asked by somebody says so ([store.ErrNoDatabase]), and that one asks
-// again. What works in the background is told by the feed when it answers again
-// ([Recovered]), and looks at the records as at a start; what nothing would do
-// again then, it awaits.
+// A database server may be unavailable for a while, and may then belong to another nized.
+//
+// An operation that a caller waits for returns [store.ErrNoDatabase], and the caller
+// retries. Background work gets the feed's change [Recovered] when the database is
+// available again, and then reads the records as at startup. Operations that nothing would
+// repeat then use [Await].
 package outage
 
 import (
@@ -15,17 +16,17 @@ import (
 	"nize/store"
 )
 
-// Recovered is the kind of the change by which the feed tells that.
+// Recovered is the kind of the feed's change that reports that the database is available
+// again.
 const Recovered = "recovered"
 
-// Is says that an error is of a database that could not be asked, because it does not
-// answer or this process works on it no more. The same may be asked again later, by
-// this process or the next.
+// Is reports whether an error means that the database is unavailable, or that this process
+// no longer owns it. The operation may be retried later, by this process or the next.
 func Is(err error) bool {
 	return errors.Is(err, store.ErrNoDatabase) || errors.Is(err, store.ErrNotOpen)
 }
 
-// Await does something again as long as it is [store.ErrNoDatabase], until ctx ends.
+// Await retries do while it returns [store.ErrNoDatabase], until ctx ends.
 func Await(ctx context.Context, do func() error) error {
 	const first, most = 100 * time.Millisecond, 2 * time.Second
 	for pause := first; ; pause = min(2*pause, most) {

@@ -1,6 +1,7 @@
-// Package plan has the words of plans: named monthly amounts that people and teams
-// are given. The messages are counted here, where a message is accepted; tokens and
-// credits are budgets like others ([Plan.Budgets]).
+// Package plan defines plans: named monthly allowances of people and teams.
+//
+// Messages are counted against them here, when a message is accepted; tokens and credits
+// are ordinary budgets ([Plan.Budgets]).
 package plan
 
 import (
@@ -15,21 +16,21 @@ import (
 	"nize/store"
 )
 
-// Plan is one plan. What it does not bound is nil or 0.
+// Plan is one plan. Amounts that are nil or 0 are unlimited.
 type Plan struct {
-	ID       string  `json:"id"` // of the form of a server's name
+	ID       string  `json:"id"` // with the form of a server's name
 	Name     string  `json:"name"`
-	Messages *int64  `json:"messages"`          // a month; null is unlimited
-	Tokens   int64   `json:"tokens,omitempty"`  // of models, a month
-	Credits  float64 `json:"credits,omitempty"` // of models, a month: US dollars, or the plan's own unit
-	// CreditName is what the plan calls its unit ("AI credits") and CreditUSD what one
-	// is worth in US dollars; without them it is the dollar.
+	Messages *int64  `json:"messages"`          // per month; null is unlimited
+	Tokens   int64   `json:"tokens,omitempty"`  // of models, per month
+	Credits  float64 `json:"credits,omitempty"` // of models, per month: US dollars, or the plan's own unit
+	// CreditName is the name of the plan's unit ("AI credits") and CreditUSD its value in
+	// US dollars; without them the unit is the dollar.
 	CreditName string    `json:"credit_name,omitempty"`
 	CreditUSD  float64   `json:"credit_usd,omitempty"`
 	Created    time.Time `json:"created"`
 }
 
-// Check says why the plan cannot be one.
+// Check returns an error if the plan is invalid.
 func (p Plan) Check() error {
 	if err := store.CheckSlug(p.ID); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (p Plan) Check() error {
 	return nil
 }
 
-// creditUSD is what one credit is worth.
+// creditUSD returns the value of one credit.
 func (p Plan) creditUSD() float64 {
 	if p.CreditUSD == 0 {
 		return 1
@@ -57,12 +58,12 @@ func (p Plan) creditUSD() float64 {
 	return p.CreditUSD
 }
 
-// CreditsIn returns how many credits an amount of money is, in millionths of a dollar.
+// CreditsIn returns an amount of money, in millionths of a dollar, as credits.
 func (p Plan) CreditsIn(microUSD int64) float64 {
 	return math.Round(float64(microUSD)/1e6/p.creditUSD()*1e6) / 1e6
 }
 
-// CreditUnit is what the credits are called.
+// CreditUnit returns the name of the credits.
 func (p Plan) CreditUnit() string {
 	if p.CreditName == "" {
 		return "USD"
@@ -70,7 +71,7 @@ func (p Plan) CreditUnit() string {
 	return p.CreditName
 }
 
-// Budgets are the budgets of a plan for whom it is assigned to.
+// Budgets returns the budgets of a plan for the subject that it is assigned to.
 func (p Plan) Budgets(subject string) (list []store.Budget) {
 	if p.Tokens > 0 {
 		list = append(list, store.Budget{Subject: subject, Period: store.Monthly, Unit: store.InTokens, Limit: p.Tokens})
@@ -81,15 +82,15 @@ func (p Plan) Budgets(subject string) (list []store.Budget) {
 	return list
 }
 
-// Assignment says who has a plan: user:ID, user:* for each person who has none of
-// their own, or team:TEAM.
+// Assignment assigns a plan to user:ID, to user:* for each person without one of their own,
+// or to team:TEAM.
 type Assignment struct {
 	Subject string    `json:"subject"`
 	Plan    string    `json:"plan"`
 	Set     time.Time `json:"set"`
 }
 
-// Usage is a plan in force for somebody and what is used of it.
+// Usage is the effective plan of a user and its use.
 type Usage struct {
 	Plan    Plan
 	Subject string // of the assignment
@@ -97,7 +98,7 @@ type Usage struct {
 	Ends    time.Time
 }
 
-// Context is whose the amounts are: a team's are its members' together.
+// Context returns whose amounts they are: a team's members share the team's.
 func (u Usage) Context() string {
 	if strings.HasPrefix(u.Subject, "team:") {
 		return "team"
@@ -105,8 +106,8 @@ func (u Usage) Context() string {
 	return "user"
 }
 
-// Subjects are those whose plan may hold for somebody in a team, the first that has
-// one first.
+// Subjects returns the subjects whose plan may apply to a user in a team, in order of
+// precedence.
 func Subjects(user, team string) []string {
 	list := []string{"user:" + user, store.Everybody}
 	if team != "" {
@@ -115,7 +116,7 @@ func Subjects(user, team string) []string {
 	return list
 }
 
-// Counter is the key under which the messages of somebody's plan are counted.
+// Counter returns the key under which a user's messages are counted for the plan.
 func (u Usage) Counter(user string) string {
 	if u.Subject == store.Everybody {
 		return "user:" + user
@@ -123,33 +124,33 @@ func (u Usage) Counter(user string) string {
 	return u.Subject
 }
 
-// UsedUpError says that a plan has no message left in its period; it is a
+// UsedUpError is returned if no message of a plan is left in its period; it matches
 // store.ErrRefused.
 type UsedUpError struct{ Usage }
 
 func (e *UsedUpError) Error() string { return e.In(time.UTC).Error() }
 func (e *UsedUpError) Unwrap() error { return store.ErrRefused }
 
-// In is the error as the person is told it in their zone, and still e.
+// In returns the error with its message for a person in that zone; it still matches e.
 func (e *UsedUpError) In(zone *time.Location) error {
 	resets := store.BudgetState{Resets: e.Ends}.ResetText(zone)
 	return store.Mark(store.Errorf("this message was not taken: all %d messages a month of the plan %s are used up. %s", *e.Plan.Messages, e.Plan.Name, resets), e)
 }
 
-// Store keeps plans.
+// Store stores plans.
 type Store interface {
-	// PutPlan makes a plan, or changes it.
+	// PutPlan stores a new or changed plan.
 	PutPlan(ctx context.Context, by store.Caller, p Plan) error
 	ListPlans(ctx context.Context) ([]Plan, error)
-	// DeletePlan removes a plan. ErrRefused while somebody has it.
+	// DeletePlan removes a plan. It returns ErrRefused while the plan is assigned.
 	DeletePlan(ctx context.Context, by store.Caller, id string) error
-	// AssignPlan gives a plan to a subject, in place of the one it has; "" takes it.
+	// AssignPlan assigns a plan to a subject and replaces its previous one; "" removes it.
 	AssignPlan(ctx context.Context, by store.Caller, subject, plan string) error
 	ListAssignments(ctx context.Context) ([]Assignment, error)
-	// FindPlan returns the plan of the first of the subjects that has one, with what
-	// the user used of it. ErrNotFound where none has.
+	// FindPlan returns the plan of the first of the subjects that has one, with the user's
+	// use of it. It returns ErrNotFound if none has one.
 	FindPlan(ctx context.Context, user string, subjects []string) (Usage, error)
-	// CountMessage counts a message in the plan that holds, once for each key. A
-	// [*UsedUpError] where none is left.
+	// CountMessage counts a message in the effective plan, once for each key. It returns a
+	// [*UsedUpError] if no message is left.
 	CountMessage(ctx context.Context, user string, subjects []string, key string) error
 }

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// node is one JSON value. Objects keep the order of their members, because models
-// read them in that order, and scalars their literal, so that no number is rounded.
+// node is one JSON value. Objects preserve the order of their members, because models read
+// them in that order, and scalars their literal, so that no number is rounded.
 type node struct {
 	kind byte            // { [ s(tring) n(umber) b(ool) 0 (null)
 	raw  json.RawMessage // of a scalar
 	keys []string
-	kids []*node // of an object beside keys, of an array alone
+	kids []*node // the values of an object's keys, or the items of an array
 }
 
-// Bounds of a document; schemas of tools that people use are far within them.
+// Limits of a document; schemas of real tools are far below them.
 const (
 	maxDepth = 64   // nested JSON values
 	maxKids  = 2000 // members of an object, items of an array
@@ -57,7 +57,7 @@ func read(dec *json.Decoder, depth int) (*node, error) {
 				if err != nil {
 					return nil, err
 				}
-				name, _ := key.(string) // the decoder takes no other key
+				name, _ := key.(string) // the decoder accepts no other key
 				n.keys = append(n.keys, name)
 			}
 			kid, err := read(dec, depth+1)
@@ -81,7 +81,7 @@ func read(dec *json.Decoder, depth int) (*node, error) {
 	return &node{raw: json.RawMessage("null")}, nil
 }
 
-// encode writes the value without white space.
+// encode returns the value without white space.
 func (n *node) encode() json.RawMessage {
 	var b bytes.Buffer
 	n.write(&b)
@@ -104,7 +104,7 @@ func (n *node) write(b *bytes.Buffer) {
 		}
 		kid.write(b)
 	}
-	b.WriteByte(n.kind + 2) // } and ] stand two behind { and [
+	b.WriteByte(n.kind + 2) // } and ] are two code points after { and [
 }
 
 func text(s string) *node {
@@ -127,13 +127,13 @@ func array(kids ...*node) *node { return &node{kind: '[', kids: kids} }
 
 func object() *node { return &node{kind: '{'} }
 
-// str is the string that n is, "" for anything else.
+// str returns the string that n is, "" for anything else.
 func (n *node) str() string {
 	if n == nil || n.kind != 's' {
 		return ""
 	}
 	var s string
-	_ = json.Unmarshal(n.raw, &s) // text or the decoder made it
+	_ = json.Unmarshal(n.raw, &s) // can't fail: text or the decoder produced it
 	return s
 }
 
@@ -160,7 +160,7 @@ func (n *node) set(key string, value *node) {
 	n.keys, n.kids = append(n.keys, key), append(n.kids, value)
 }
 
-// setFirst puts a member in front of all others.
+// setFirst inserts a member before all others.
 func (n *node) setFirst(key string, value *node) {
 	n.drop(key)
 	n.keys, n.kids = slices.Insert(n.keys, 0, key), slices.Insert(n.kids, 0, value)
@@ -183,7 +183,7 @@ func (n *node) clone() *node {
 	return &c
 }
 
-// strings lists the strings of an array, each once.
+// strings returns the strings of an array, each once.
 func (n *node) strings() []string {
 	var list []string
 	if n.is('[') {
@@ -205,12 +205,12 @@ func equal(a, b *node) bool {
 	return a.kind == b.kind && bytes.Equal(a.raw, b.raw) && slices.Equal(a.keys, b.keys) && slices.EqualFunc(a.kids, b.kids, equal)
 }
 
-// shallow is a copy whose members may be replaced.
+// shallow returns a copy whose members may be replaced.
 func (n *node) shallow() *node {
 	return &node{kind: n.kind, raw: n.raw, keys: slices.Clone(n.keys), kids: slices.Clone(n.kids)}
 }
 
-// child is the member or item that one token of a JSON pointer names.
+// child returns the member or item named by one token of a JSON pointer.
 func (n *node) child(token string) *node {
 	if n.kind == '{' {
 		return n.get(token)

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// maxRefs bounds how deep references and combinators are followed.
+	// maxRefs limits how deeply references and combinators are followed.
 	maxRefs = 8
-	// maxNarrow is how deep a schema may be nested for the narrowest services.
+	// maxNarrow is how deeply a schema may be nested for the narrowest services.
 	maxNarrow = 10
-	// maxForms are the forms that are described, of a root that has several.
+	// maxForms is how many alternative forms of a root are described.
 	maxForms = 8
 )
 
-// legalKey is what Anthropic takes as the name of a property.
+// legalKey matches the property names that Anthropic accepts.
 var legalKey = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// Plain returns the schema as model services take it: valid, its root an object
-// with properties and without a combinator, each array with items, and nothing
-// outside of the document. The forms of a root with several become one with the
-// properties of all, of which the description says what belongs together.
+// Plain returns the schema in the form that model services accept: valid, its root an
+// object with properties and without a combinator, each array with items, and no reference
+// outside of the document. Alternative forms of a root are merged into one with the
+// properties of all, and the description lists which of them belong together.
 //
-// If keys is set, properties of the root whose names Anthropic does not take are
-// left out, and named in the description.
+// If keys is set, properties of the root whose names Anthropic does not accept are removed,
+// and named in the description.
 func Plain(raw json.RawMessage, keys bool) json.RawMessage {
 	d, was := open(raw)
 	if d == nil {
@@ -39,9 +39,8 @@ func Plain(raw json.RawMessage, keys bool) json.RawMessage {
 	return d.root.encode()
 }
 
-// Narrow returns the schema in the subset of OpenAPI that the narrowest model
-// services take: without references, combinators other than anyOf, and lists of
-// types.
+// Narrow returns the schema in the subset of OpenAPI that the narrowest model services
+// accept: without references, combinators other than anyOf, and lists of types.
 func Narrow(raw json.RawMessage) json.RawMessage {
 	d, was := open(raw)
 	if d == nil {
@@ -56,7 +55,7 @@ func Narrow(raw json.RawMessage) json.RawMessage {
 	return d.root.encode()
 }
 
-// open reads a schema, and returns how it was, without white space.
+// open parses a schema and returns it, and its original text without white space.
 func open(raw json.RawMessage) (*document, string) {
 	root, err := parse(raw)
 	if err != nil || root.kind != '{' {
@@ -89,7 +88,7 @@ func (d *document) plain(keys bool) {
 	if len(required) == 0 && changed {
 		root.drop("required")
 	}
-	if changed { // they speak of the properties of one form alone
+	if changed { // they refer to the properties of one form only
 		root.drop("additionalProperties", "unevaluatedProperties", "minProperties", "maxProperties")
 	}
 	if len(f.notes) > 0 {
@@ -97,7 +96,7 @@ func (d *document) plain(keys bool) {
 	}
 }
 
-// flat gathers the properties of a root and of its combinators.
+// flat collects the properties of a root and of its combinators.
 type flat struct {
 	d          *document
 	properties *node
@@ -105,7 +104,7 @@ type flat struct {
 	notes      []string
 }
 
-// add takes over what a schema says of the same object.
+// add adds what a schema specifies for the same object.
 func (f *flat) add(n *node, within []*node) {
 	if !n.is('{') || slices.Contains(within, n) || len(within) > maxRefs || !f.d.visit(n) {
 		return
@@ -141,14 +140,14 @@ func (f *flat) add(n *node, within []*node) {
 	}
 }
 
-// addForms takes over the properties of schemas of which one holds; required is
-// what is so in each of them.
+// addForms adds the properties of schemas of which one applies; a property is required if
+// it is required in each of them.
 func (f *flat) addForms(forms []*node, within []*node) {
 	var common, said []string
 	first := true
 	for _, form := range forms {
 		if target := f.d.find(form.get("$ref").str()); form.get("$ref") != nil && target != nil && !admitsObject(target) || !admitsObject(form) {
-			continue // null, say
+			continue // for example null
 		}
 		one := flat{d: f.d, properties: object()}
 		one.add(form, within)
@@ -176,7 +175,7 @@ func (f *flat) addForms(forms []*node, within []*node) {
 	}
 }
 
-// merge takes over the properties of one form among others.
+// merge adds the properties of one form among others.
 func (f *flat) merge(one flat) {
 	for i, name := range one.properties.keys {
 		f.property(name, one.properties.kids[i], "anyOf")
@@ -184,7 +183,7 @@ func (f *flat) merge(one flat) {
 	f.notes = append(f.notes, one.notes...)
 }
 
-// property adds a property; two schemas for one name are put together by how.
+// property adds a property; two schemas for one name are combined by how.
 func (f *flat) property(name string, schema *node, how string) {
 	was := f.properties.get(name)
 	switch {
@@ -207,8 +206,8 @@ func (f *flat) property(name string, schema *node, how string) {
 // isAny reports whether a schema allows everything.
 func isAny(n *node) bool { return n.isTrue() || n.is('{') && len(n.keys) == 0 }
 
-// complete gives arrays their items and takes out references that lead nowhere,
-// in every schema of the document.
+// complete adds missing items to arrays and removes unresolvable references in every schema
+// of the document.
 func (d *document) complete(n *node) {
 	if !n.is('{') {
 		return
@@ -231,7 +230,7 @@ func (d *document) complete(n *node) {
 	}
 }
 
-// narrowWords are the keywords that stay in a narrow schema as they are.
+// narrowWords are the keywords that are kept unchanged in a narrow schema.
 var narrowWords = map[string][]string{
 	"string":  {"minLength", "maxLength", "pattern"},
 	"number":  {"minimum", "maximum"},
@@ -239,14 +238,14 @@ var narrowWords = map[string][]string{
 	"array":   {"minItems", "maxItems"},
 }
 
-// narrowFormats are the formats that stay, by type.
+// narrowFormats are the formats that are kept, by type.
 var narrowFormats = map[string][]string{
 	"string":  {"date-time", "enum"},
 	"number":  {"float", "double"},
 	"integer": {"int32", "int64"},
 }
 
-// narrow returns one schema of the subset.
+// narrow returns one schema in the subset.
 func (d *document) narrow(n *node, within []*node, depth int) *node {
 	out := object()
 	switch {
@@ -295,8 +294,8 @@ func (d *document) narrow(n *node, within []*node, depth int) *node {
 	return out
 }
 
-// resolved is a schema with what it refers to, and with the schemas of allOf, as
-// its own members; what it says itself counts.
+// resolved returns a schema with the members of the schemas that it refers to, and of those
+// in allOf, as its own; its own members take precedence.
 func (d *document) resolved(n *node, within []*node) *node {
 	if n.get("$ref") == nil && n.get("allOf") == nil {
 		return n
@@ -313,7 +312,7 @@ func (d *document) resolved(n *node, within []*node) *node {
 	if all := n.get("allOf"); all != nil {
 		parts = append(parts, all.kids...)
 	}
-	required := array() // of all parts, put together once: there may be thousands
+	required := array() // of all parts, merged once: there may be thousands
 	if own := n.get("required"); own.is('[') {
 		required.kids = slices.Clone(own.kids)
 	}
@@ -346,7 +345,7 @@ func (d *document) resolved(n *node, within []*node) *node {
 	return out
 }
 
-// narrowTypes lists the types of a schema without null, guessed if it says none.
+// narrowTypes returns the types of a schema without null, inferred if it has none.
 func (d *document) narrowTypes(n *node) (types []string, nullable bool) {
 	for _, t := range typesOf(n) {
 		if t == "null" {
@@ -369,7 +368,7 @@ func (d *document) narrowTypes(n *node) (types []string, nullable bool) {
 	return nil, false
 }
 
-// forms lists the schemas of anyOf or oneOf without null.
+// forms returns the schemas of anyOf or oneOf without null.
 func (d *document) forms(list *node, nullable *bool) (forms []*node) {
 	if list == nil {
 		return nil
@@ -384,7 +383,7 @@ func (d *document) forms(list *node, nullable *bool) (forms []*node) {
 	return forms
 }
 
-// values lists what a schema fixes by enum or const.
+// values returns the values allowed by enum or const.
 func values(n *node) []*node {
 	if enum := n.get("enum"); enum != nil {
 		return enum.kids
@@ -411,7 +410,7 @@ func scalarType(list []*node) string {
 	return "string"
 }
 
-// narrowAs is a schema as that of one type.
+// narrowAs returns a schema restricted to one type.
 func (d *document) narrowAs(n *node, t string, about *string, within []*node, depth int) *node {
 	out := object()
 	out.set("type", text(t))

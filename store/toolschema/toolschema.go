@@ -1,18 +1,20 @@
-// Package toolschema rewrites the schemas of tools for readers that take less than
-// servers write. Servers list schemas without a type, with null for a keyword, of
-// old drafts, with references to nowhere; clients drop a whole list, and model
-// services refuse a whole request, because of one of them.
+// Package toolschema rewrites tool schemas for clients and models that accept less than
+// servers send.
 //
-// Each function returns its argument unchanged if the reader takes it as it is. A
-// rewritten schema allows at least what the original allows: a keyword that can't
-// be understood or expressed is left out, because the server still checks for
-// itself, and nize checks arguments against the original.
+// Servers list schemas without a type, with null for a keyword, of old drafts, or with
+// unresolvable references. Because of one of them, clients drop a whole list, and model
+// services refuse a whole request.
+//
+// Each function returns its argument unchanged if the reader accepts it. A rewritten schema
+// allows at least what the original allows: a keyword that can't be understood or expressed
+// is removed, because the server still checks the arguments, and nize checks them against
+// the original.
 //
 //   - [Valid] is a schema of draft 2020-12 whose root is an object.
-//   - [Listed] is what MCP clients take: the root has "type": "object".
-//   - [Plain] is what model services take in general: no combinator at the root.
-//   - [Narrow] is the subset of OpenAPI that the narrowest of them take.
-//   - [Bare] is an object of which nothing is said.
+//   - [Listed] is what MCP clients accept: the root has "type": "object".
+//   - [Plain] is what model services generally accept: no combinator at the root.
+//   - [Narrow] is the subset of OpenAPI that the narrowest of them accept.
+//   - [Bare] is an object without any constraints.
 package toolschema
 
 import (
@@ -22,15 +24,15 @@ import (
 	"strings"
 )
 
-// bareSchema is an object of which nothing is said.
+// bareSchema is an object without any constraints.
 const bareSchema = `{"type":"object","properties":{}}`
 
-// Bare returns a schema that every service takes.
+// Bare returns a schema that every service accepts.
 func Bare() json.RawMessage { return json.RawMessage(bareSchema) }
 
-// Valid returns the schema with everything left out that is not JSON Schema, as
-// draft 2020-12, with "type": "object" at its root. References outside of the
-// document stay, and don't resolve.
+// Valid returns the schema as draft 2020-12 with "type": "object" at its root, and without
+// anything that is not JSON Schema. References outside of the document are kept, and don't
+// resolve.
 func Valid(raw json.RawMessage) json.RawMessage {
 	root, err := parse(raw)
 	if err != nil || root.kind != '{' {
@@ -43,13 +45,13 @@ func Valid(raw json.RawMessage) json.RawMessage {
 	return root.encode()
 }
 
-// valid is Valid of an object.
+// valid is Valid for an object.
 func valid(root *node) *node {
 	d := newDocument(root)
 	root = d.repair(root)
 	d.root = root
 	d.inlineRoot()
-	if !admitsObject(root) { // what it says is about other values
+	if !admitsObject(root) { // its constraints apply to other values
 		only := object()
 		if about := root.get("description"); about != nil {
 			only.set("description", about)
@@ -62,8 +64,8 @@ func valid(root *node) *node {
 	return root
 }
 
-// Listed returns the schema unchanged if it is an object whose type is "object",
-// else [Valid] of it. Clients of MCP drop lists in which a root has no such type.
+// Listed returns the schema unchanged if it is an object whose type is "object", otherwise
+// [Valid] of it. MCP clients drop lists in which a root has no such type.
 func Listed(raw json.RawMessage) json.RawMessage {
 	if IsObject(raw) {
 		return raw
@@ -79,7 +81,7 @@ func IsObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &root) == nil && string(root.Type) == `"object"`
 }
 
-// The words of JSON Schema, by what their value must be.
+// The keywords of JSON Schema, by the kind of their value.
 var (
 	schemaWords   = words("not if then else additionalProperties unevaluatedProperties unevaluatedItems propertyNames contains contentSchema")
 	schemasWords  = words("allOf anyOf oneOf prefixItems")
@@ -103,7 +105,7 @@ func words(list string) map[string]bool {
 	return m
 }
 
-// document is a schema with the places that references can name.
+// document is a schema with the targets of references.
 type document struct {
 	root    *node
 	anchors map[string]*node // by name, and by $id
@@ -116,8 +118,8 @@ func newDocument(root *node) *document {
 	return d
 }
 
-// collect notes the anchors anywhere below n, which may be data as well: a wrong
-// one is named by no reference.
+// collect records the anchors anywhere below n, which may also be data: no reference names
+// a wrong one.
 func (d *document) collect(n *node) {
 	for _, key := range []string{"$anchor", "$dynamicAnchor", "$id", "id"} {
 		if name := strings.TrimPrefix(n.get(key).str(), "#"); name != "" && d.anchors[name] == nil {
@@ -155,7 +157,7 @@ func (d *document) find(ref string) *node {
 	return nil
 }
 
-// pointerToken undoes the escapes of a fragment and of a JSON pointer.
+// pointerToken decodes the escapes of a fragment and of a JSON pointer.
 func pointerToken(token string) string {
 	var b strings.Builder
 	for i := 0; i < len(token); i++ {
@@ -171,14 +173,13 @@ func pointerToken(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(b.String(), "~1", "/"), "~0", "~")
 }
 
-// local reports whether a reference stays in the document by its form.
+// local reports whether a reference, by its form, stays in the document.
 func (d *document) local(ref string) bool {
 	base, _, _ := strings.Cut(ref, "#")
 	return base == "" || d.anchors[base] != nil
 }
 
-// repair returns n as a valid schema; what is no schema becomes one that allows
-// everything.
+// repair returns n as a valid schema. If n is not a schema, the result allows everything.
 func (d *document) repair(n *node) *node {
 	if n.kind == 'b' {
 		return n
@@ -202,8 +203,8 @@ func (d *document) repair(n *node) *node {
 	return out
 }
 
-// repairMember returns the value of a keyword of n as it must be, nil to leave it
-// out. Keywords that are not known stay.
+// repairMember returns a valid value for a keyword of n, or nil to remove the keyword.
+// Unknown keywords are kept.
 func (d *document) repairMember(n *node, key string, value *node) *node {
 	keep := func(yes bool) *node {
 		if yes {
@@ -232,7 +233,7 @@ func (d *document) repairMember(n *node, key string, value *node) *node {
 		return d.repairNamed(value)
 	case key == "required":
 		if value.kind != '[' {
-			return nil // draft-03 writes true beside the property
+			return nil // draft-03 puts true beside the property
 		}
 		return texts(value.strings())
 	case key == "dependentRequired":
@@ -274,7 +275,7 @@ func (d *document) repairNamed(value *node) *node {
 	return out
 }
 
-// repairItems writes the tuples of older drafts as prefixItems.
+// repairItems rewrites the tuples of older drafts as prefixItems.
 func (d *document) repairItems(n, out *node) {
 	items := n.get("items")
 	switch {
@@ -288,7 +289,7 @@ func (d *document) repairItems(n, out *node) {
 	}
 }
 
-// repairDependencies writes dependencies as the two keywords that they became.
+// repairDependencies rewrites dependencies as the two keywords that replaced it.
 func (d *document) repairDependencies(n, out *node) {
 	all := n.get("dependencies")
 	if !all.is('{') {
@@ -304,7 +305,7 @@ func (d *document) repairDependencies(n, out *node) {
 	}
 }
 
-// member is the object under a key, which is made if it is missing.
+// member returns the object under a key, and creates it if it is missing.
 func member(n *node, key string) *node {
 	if !n.get(key).is('{') {
 		n.set(key, object())
@@ -312,7 +313,7 @@ func member(n *node, key string) *node {
 	return n.get(key)
 }
 
-// exclusive writes draft-04's exclusiveMinimum: true as a number.
+// exclusive rewrites draft-04's exclusiveMinimum: true as a number.
 func exclusive(n, out *node, limit, word string) {
 	if value := out.get(limit); n.get(word).isTrue() && value != nil {
 		out.drop(limit)
@@ -320,13 +321,13 @@ func exclusive(n, out *node, limit, word string) {
 	}
 }
 
-// mantissa is a number's literal without its exponent.
+// mantissa returns a number's literal without its exponent.
 func mantissa(n *node) string {
 	m, _, _ := strings.Cut(strings.ToLower(string(n.raw)), "e")
 	return m
 }
 
-// typeOf returns the type names that JSON Schema knows, nil if there are none.
+// typeOf returns the type names defined by JSON Schema, nil if there are none.
 func typeOf(value *node) *node {
 	if value.kind == 's' {
 		if name := strings.ToLower(value.str()); typeNames[name] {
@@ -341,7 +342,7 @@ func typeOf(value *node) *node {
 		}
 	}
 	switch {
-	case len(names) == 0 || len(names) < len(value.strings()): // one that is not known may allow anything
+	case len(names) == 0 || len(names) < len(value.strings()): // an unknown type may allow anything
 		return nil
 	case len(names) == 1:
 		return text(names[0])
@@ -349,7 +350,7 @@ func typeOf(value *node) *node {
 	return texts(names)
 }
 
-// typesOf lists the types that a schema allows by its keyword type; nil is all.
+// typesOf returns the types that a schema allows by its keyword type; nil is all.
 func typesOf(n *node) []string {
 	t := n.get("type")
 	if t.is('s') {
@@ -358,7 +359,7 @@ func typesOf(n *node) []string {
 	return t.strings()
 }
 
-// allowNull is what OpenAPI means by nullable.
+// allowNull implements OpenAPI's nullable.
 func allowNull(n *node) *node {
 	null := object()
 	null.set("type", text("null"))
@@ -382,8 +383,8 @@ func allowNull(n *node) *node {
 	return n
 }
 
-// maxVisits bounds the members that are visited with all references expanded: a
-// few KB can refer to themselves without end.
+// maxVisits limits the members that are visited with all references expanded: a few KB can
+// refer to themselves without end.
 const maxVisits = 20_000
 
 // visit reports whether one more schema may be visited.
@@ -397,10 +398,10 @@ func (d *document) visit(n *node) bool {
 	return d.left >= 0
 }
 
-// maxHops bounds how many references in a row are followed.
+// maxHops limits how many references in a row are followed.
 const maxHops = 8
 
-// inlineRoot puts the schema that the root refers to in the place of the reference.
+// inlineRoot replaces the root's reference by the schema that it refers to.
 func (d *document) inlineRoot() {
 	for range maxHops {
 		ref := d.root.get("$ref")

@@ -1,5 +1,7 @@
-// Package trust has the words of code that runs as nized because somebody
-// accepted just that code: extensions.
+// Package trust records which extensions, that is, code that runs as nized, an admin
+// accepted.
+//
+// An acceptance applies to exactly the accepted code.
 package trust
 
 import (
@@ -9,19 +11,19 @@ import (
 	"nize/store"
 )
 
-// Extension is what was accepted of one extension.
+// Extension is the accepted state of one extension.
 type Extension struct {
 	Name  string            `json:"name"`
 	Pin   string            `json:"pin"`   // of its tool: definition and files
-	Files map[string]string `json:"files"` // the hash of each, by its path
+	Files map[string]string `json:"files"` // the hash of each file, by path
 	At    time.Time         `json:"at"`
 }
 
-// Store keeps what was accepted, also of what is gone: it is not accepted again by
-// being placed again. store/record implements it.
+// Store stores acceptances, also of removed extensions, which are not accepted again
+// automatically when they are reinstalled. store/record implements it.
 type Store interface {
-	// GetAccepted is ErrNotFound for an extension that was never accepted.
+	// GetAccepted returns ErrNotFound for an extension that was never accepted.
 	GetAccepted(ctx context.Context, name string) (Extension, error)
-	// PutAccepted accepts just that pin and leaves an event.
+	// PutAccepted accepts exactly that pin and appends an event.
 	PutAccepted(ctx context.Context, by store.Caller, e Extension) error
 }

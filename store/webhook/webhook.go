@@ -1,5 +1,4 @@
-// Package webhook signs requests after Standard Webhooks (standardwebhooks.com,
-// v1), for the rooms that send them.
+// Package webhook signs requests according to Standard Webhooks (standardwebhooks.com, v1).
 package webhook
 
 import (
@@ -18,13 +17,13 @@ import (
 )
 
 const (
-	minSecret = 24 // bytes, by Standard Webhooks
+	minSecret = 24 // bytes, as required by Standard Webhooks
 	maxSecret = 64
-	// secretHead marks a secret of Standard Webhooks.
+	// secretHead is the prefix of a secret of Standard Webhooks.
 	secretHead = "whsec_"
 )
 
-// CheckURL says why an address cannot be a webhook's.
+// CheckURL returns an error if an address is not a valid webhook URL.
 func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -38,8 +37,8 @@ func CheckURL(address string) error {
 	return nil
 }
 
-// ReadSecret returns the key that a secret of Standard Webhooks stands for. The
-// error does not hold it.
+// ReadSecret returns the key encoded in a secret of Standard Webhooks. The error does not
+// contain it.
 func ReadSecret(s store.Secret) ([]byte, error) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(s.Reveal()), secretHead)
 	key, err := base64.StdEncoding.DecodeString(text)
@@ -49,8 +48,8 @@ func ReadSecret(s store.Secret) ([]byte, error) {
 	return key, nil
 }
 
-// Sign sets the headers of a message: its id, which is the same in every try so
-// that the receiver can drop a second, its time, and with a key the signature.
+// Sign sets the headers of a message: its id, which is the same in every attempt so that
+// the receiver can drop repetitions, its time, and, if there is a key, the signature.
 func Sign(header http.Header, key []byte, id string, at time.Time, body []byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	header.Set("webhook-id", id)
