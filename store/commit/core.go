@@ -50,21 +50,21 @@ type DB struct {
 	feed     feed
 	head     auditHead // used by the writer only
 	trail    feed      // of the audit trail: numbers of events
-	recalled recalled
+	cache    cache
 	aliases  struct {
 		atomic.Pointer[aliases]
 		sync.Mutex // held while they are reloaded
 	}
-	// told, if set, is called with the changes of each commit, in order, before the callers
+	// onCommit, if set, is called with the changes of each commit, in order, before the callers
 	// that wait for it return. It must not use the database.
-	told   func([]store.Change)
-	closed func() error
+	onCommit func([]store.Change)
+	closed   func() error
 }
 
-// Tell sets a function that is called with the changes of each commit, in order, before the
-// callers that wait for it return. It must not use the database. Tell must be called before
+// OnCommit sets a function that is called with the changes of each commit, in order, before the
+// callers that wait for it return. It must not use the database. OnCommit must be called before
 // Run.
-func (d *DB) Tell(told func([]store.Change)) { d.told = told }
+func (d *DB) OnCommit(told func([]store.Change)) { d.onCommit = told }
 
 // New returns a [DB] that doesn't write until Run is called.
 func New(o Options) *DB {
@@ -174,7 +174,7 @@ func (d *DB) close() error {
 	d.mu.Unlock()
 	d.poke()
 	<-d.written
-	d.recalled.end()
+	d.cache.close()
 	d.feed.end()
 	d.trail.end()
 	d.mu.Lock()

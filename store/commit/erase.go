@@ -180,7 +180,7 @@ func (t *Tx) eventsOf(user string, e *Erasure) ([]uint64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", seq, err)
 		}
-		theirs := e.Thread != "" && e.ofThread(p) || e.Thread == "" && e.theirs(user, who, names, p)
+		theirs := e.Thread != "" && e.ofThread(p) || e.Thread == "" && e.concerns(user, who, names, p)
 		if theirs && len(p[evSalt])+len(p[evPayload]) > 0 {
 			found = append(found, seq)
 		}
@@ -192,10 +192,10 @@ func (t *Tx) eventsOf(user string, e *Erasure) ([]uint64, error) {
 	return found, nil
 }
 
-// theirs reports whether an event contains data of the person: it is one of theirs, or
-// about them, or another user's that names them, or about a call of theirs, which others
+// concerns reports whether an event contains data of the person: it is one of concerns, or
+// about them, or another user's that names them, or about a call of concerns, which others
 // decide on and nize ends.
-func (e *Erasure) theirs(user string, who []byte, names [][]byte, p [][]byte) bool {
+func (e *Erasure) concerns(user string, who []byte, names [][]byte, p [][]byte) bool {
 	subject := string(p[evSubject])
 	call := strings.HasPrefix(string(p[evKind]), "call.")
 	if call && slices.Contains(e.Open, subject) {

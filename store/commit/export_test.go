@@ -40,9 +40,9 @@ func (d *DB) EndJournal(err error) {
 }
 
 func (d *DB) Failed(err error) { _ = d.failed(err) }
-func (d *DB) Forget()          { d.recalled.forget() }
+func (d *DB) Forget()          { d.cache.clear() }
 
-func (d *DB) Find(key any) (any, bool)                        { return d.recalled.find(key) }
+func (d *DB) Find(key any) (any, bool)                        { return d.cache.get(key) }
 func (d *DB) FeedPage(after store.Seq) ([]store.Change, bool) { return d.feed.page(after) }
 
 var Changes = (*DB).changes

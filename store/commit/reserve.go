@@ -81,7 +81,7 @@ func (d *writer) squeeze(waiting []*op, full error) (rest []*op) {
 		err := d.run(of[kind])
 		d.reserve()
 		d.setFull(full) // still full for everything else
-		d.tell(of[kind], err)
+		d.notify(of[kind], err)
 	}
 	return rest
 }

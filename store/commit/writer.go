@@ -311,8 +311,8 @@ func (d *writer) settle(waiting, lazy []*op) {
 		if err2 := d.run(alone); err2 == nil {
 			d.setFull(err) // there is still no space for the records
 			d.keep(lazy, err)
-			d.tell(alone, nil)
-			d.tell(flushes, err)
+			d.notify(alone, nil)
+			d.notify(flushes, err)
 			return
 		}
 	}
@@ -322,11 +322,11 @@ func (d *writer) settle(waiting, lazy []*op) {
 	if errors.Is(err, store.ErrDiskFull) {
 		waiting = d.squeeze(waiting, err)
 	}
-	d.tell(waiting, err)
+	d.notify(waiting, err)
 }
 
-// tell wakes the waiting callers; err is the commit's error and applies to all.
-func (d *writer) tell(waiting []*op, err error) {
+// notify wakes the waiting callers; err is the commit's error and applies to all.
+func (d *writer) notify(waiting []*op, err error) {
 	for _, o := range waiting {
 		if err != nil {
 			o.err = err
@@ -443,9 +443,9 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	d.db.recalled.writes(t.wrote)
+	d.db.cache.beginWrite(t.wrote)
 	if err := b.Commit(); err != nil {
-		d.db.recalled.forget()
+		d.db.cache.clear()
 		return -1, err
 	}
 	if t.head.seq != d.db.head.seq {
@@ -455,14 +455,14 @@ func (d *writer) try(ops []*op, journaled uint64) (bad int, err error) {
 	if t.clockBack {
 		d.db.clock.high.Store(t.Now.UnixNano())
 	}
-	d.db.recalled.wrote(t.wrote)
+	d.db.cache.endWrite(t.wrote)
 	d.setFull(nil)
 	if len(t.changes) > 0 {
 		if slices.ContainsFunc(t.changes, func(c store.Change) bool { return c.Kind == outage.Recovered }) {
 			d.endOutage() // before publishing: later failures must be reported again
 		}
-		if d.db.told != nil {
-			d.db.told(t.changes)
+		if d.db.onCommit != nil {
+			d.db.onCommit(t.changes)
 		}
 		d.db.feed.publish(last, t.changes...)
 	}

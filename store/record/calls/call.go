@@ -25,7 +25,7 @@ type Calls struct {
 // Over returns calls as db keeps them. db does not run yet.
 func Over(db *commit.DB) Calls {
 	d := Calls{db, &begun{running: map[string]*store.Call{}}, &heads{}, &waiting{}, &unmetToday{}}
-	db.Tell(d.index.note)
+	db.OnCommit(d.index.note)
 	return d
 }
 

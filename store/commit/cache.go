@@ -9,22 +9,22 @@ import (
 	"nize/store/kv"
 )
 
-// mostRecalled is the maximum size of the cache; beyond it the cache is cleared.
-const mostRecalled = 4096
+// maxCached is the maximum size of the cache; beyond it the cache is cleared.
+const maxCached = 4096
 
-// recalled is a cache of values that every call reads. An entry is valid until one of the
+// cache is a cache of values that every call reads. An entry is valid until one of the
 // buckets that it was read from is written. That works because one process at a time writes
 // to a database; if the database is on a server, each read would cost a round trip.
-type recalled struct {
+type cache struct {
 	mu      sync.Mutex // guards the fields below
 	commits uint64
-	floor   uint64            // reads that saw fewer commits are not cached: see forget
+	floor   uint64            // reads that saw fewer commits are not cached: see clear
 	written map[string]uint64 // the last commit that wrote to each bucket
 	// writing are the buckets of the commit in progress, if any. Other readers may see it
 	// in the database before this process knows its result; if the connection is lost, that
 	// takes until the outage ends.
 	writing []string
-	kept    map[any]kept
+	entries map[any]cacheEntry
 	reading map[any]*reading
 	ended   bool
 }
@@ -32,33 +32,33 @@ type recalled struct {
 // reading is a read in progress that other callers of the same key wait for: after a write
 // many read the same at once, such as all open pages.
 type reading struct {
-	at    uint64 // as in kept
+	at    uint64 // as in cacheEntry
 	done  chan struct{}
 	value any // set when done is closed
 	ok    bool
 }
 
-type kept struct {
+type cacheEntry struct {
 	value   any
 	at      uint64 // the minimum number of commits that it saw
 	buckets []string
 }
 
-func (r *recalled) find(key any) (any, bool) {
+func (r *cache) get(key any) (any, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k, ok := r.kept[key]
+	k, ok := r.entries[key]
 	return k.value, ok && r.holdsLocked(k.at, k.buckets)
 }
 
 // holdsLocked reports whether data read from buckets after at commits is still current.
-func (r *recalled) holdsLocked(at uint64, buckets []string) bool {
+func (r *cache) holdsLocked(at uint64, buckets []string) bool {
 	return !slices.ContainsFunc(buckets, func(b string) bool { return r.written[b] > at || slices.Contains(r.writing, b) })
 }
 
 // begin returns the read of that key that is in progress, if it sees every write to the
 // buckets. Otherwise the caller must read and then call end.
-func (r *recalled) begin(key any, buckets []string) (other *reading, at uint64, end func(value any, ok bool)) {
+func (r *cache) begin(key any, buckets []string) (other *reading, at uint64, end func(value any, ok bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one := r.reading[key]; one != nil && one.at >= r.floor && r.holdsLocked(one.at, buckets) {
@@ -80,28 +80,28 @@ func (r *recalled) begin(key any, buckets []string) (other *reading, at uint64, 
 	}
 }
 
-func (r *recalled) keep(key any, k kept) {
+func (r *cache) put(key any, k cacheEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended || k.at < r.floor {
 		return
 	}
-	if r.kept == nil || len(r.kept) >= mostRecalled {
-		r.kept = map[any]kept{}
+	if r.entries == nil || len(r.entries) >= maxCached {
+		r.entries = map[any]cacheEntry{}
 	}
-	r.kept[key] = k
+	r.entries[key] = k
 }
 
-// writes records the buckets of a commit before it is made. wrote or forget ends that
+// beginWrite records the buckets of a commit before it is made. endWrite or clear ends that
 // state.
-func (r *recalled) writes(buckets []string) {
+func (r *cache) beginWrite(buckets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writing = buckets
 }
 
-// wrote records a commit before the callers that wait for it return.
-func (r *recalled) wrote(buckets []string) {
+// endWrite records a commit before the callers that wait for it return.
+func (r *cache) endWrite(buckets []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.written == nil {
@@ -114,21 +114,21 @@ func (r *recalled) wrote(buckets []string) {
 	}
 }
 
-// forget drops all entries and invalidates reads in progress, because the result of a
+// clear drops all entries and invalidates reads in progress, because the result of a
 // commit is unknown.
-func (r *recalled) forget() {
+func (r *cache) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.commits++
-	r.floor, r.kept, r.writing = r.commits, nil, nil
+	r.floor, r.entries, r.writing = r.commits, nil, nil
 }
 
-// end drops the cache and disables it.
-func (r *recalled) end() {
-	r.forget()
+// close drops the cache and disables it.
+func (r *cache) close() {
+	r.clear()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ended, r.kept = true, nil
+	r.ended, r.entries = true, nil
 }
 
 // Recall is a cached [DB.View]. read must read only the given buckets, and its result for a
@@ -136,12 +136,12 @@ func (r *recalled) end() {
 // once, as in [DB.ReadRecent].
 func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), buckets ...string) (v V, err error) {
 	for d.current() && ctx.Err() == nil {
-		if found, ok := d.recalled.find(key); ok {
+		if found, ok := d.cache.get(key); ok {
 			return found.(V), nil
 		}
-		other, at, end := d.recalled.begin(key, buckets)
+		other, at, end := d.cache.begin(key, buckets)
 		if other == nil {
-			return recallAnew(ctx, d, what, key, read, kept{nil, at, buckets}, end)
+			return readIntoCache(ctx, d, what, key, read, cacheEntry{nil, at, buckets}, end)
 		}
 		select {
 		case <-other.done:
@@ -158,8 +158,8 @@ func Recall[V any](ctx context.Context, d *DB, what string, key any, read func(*
 	return v, err
 }
 
-// recallAnew reads the value, caches it, and returns it to the callers that wait for it.
-func recallAnew[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), k kept, end func(any, bool)) (v V, err error) {
+// readIntoCache reads the value, caches it, and returns it to the callers that wait for it.
+func readIntoCache[V any](ctx context.Context, d *DB, what string, key any, read func(*Tx) (V, error), k cacheEntry, end func(any, bool)) (v V, err error) {
 	ok := false
 	defer func() { end(k.value, ok) }() // even if read panics
 	err = d.ReadRecent(ctx, what, func(t *Tx) (err error) {
@@ -170,7 +170,7 @@ func recallAnew[V any](ctx context.Context, d *DB, what string, key any, read fu
 		return v, err
 	}
 	k.value, ok = v, true
-	d.recalled.keep(key, k)
+	d.cache.put(key, k)
 	return v, nil
 }
 
