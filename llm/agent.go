@@ -57,14 +57,14 @@ type Deps struct {
 type Agent struct {
 	Deps
 
-	mu    sync.Mutex // guards rooms
+	mu    sync.Mutex // guards locks
 	locks map[string]*threadLock
 }
 
-// threadLock is the right to work on one thread; the token in busy is that right.
+// threadLock serializes the work on one thread.
 type threadLock struct {
-	token   chan struct{} // holds 1: whoever can put something in may work
-	waiting int           // who works or waits to; guarded by Agent.mu
+	token   chan struct{} // capacity 1: a successful send takes the lock
+	waiting int           // workers that hold the lock or wait for it; guarded by Agent.mu
 }
 
 // New builds an agent.
@@ -186,26 +186,26 @@ func (a *Agent) mayHaveRun(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// lockThread waits for the right to work on a thread; leave gives it back.
+// lockThread locks a thread; leave unlocks it.
 func (a *Agent) lockThread(ctx context.Context, thread string) (leave func(), err error) {
 	a.mu.Lock()
-	r := a.locks[thread]
-	if r == nil {
-		r = &threadLock{token: make(chan struct{}, 1)}
-		a.locks[thread] = r
+	lock := a.locks[thread]
+	if lock == nil {
+		lock = &threadLock{token: make(chan struct{}, 1)}
+		a.locks[thread] = lock
 	}
-	r.waiting++
+	lock.waiting++
 	a.mu.Unlock()
 	out := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if r.waiting--; r.waiting == 0 {
+		if lock.waiting--; lock.waiting == 0 {
 			delete(a.locks, thread)
 		}
 	}
 	select {
-	case r.token <- struct{}{}:
-		return func() { <-r.token; out() }, nil
+	case lock.token <- struct{}{}:
+		return func() { <-lock.token; out() }, nil
 	case <-ctx.Done():
 		out()
 		return nil, context.Cause(ctx)

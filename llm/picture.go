@@ -150,8 +150,8 @@ func CheckImages(value string) error {
 	return nil
 }
 
-// isRefused says whether a service did not accept what was asked of it.
-func isRefused(err error) bool {
+// isRequestFault reports whether the provider rejected the request itself.
+func isRequestFault(err error) bool {
 	var pe *ProviderError
 	return errors.As(err, &pe) && pe.Fault == FaultRequest
 }

@@ -268,7 +268,7 @@ func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta fun
 		r.fitTarget(t, &req)
 		seen, pictures := r.addPictures(ctx, t, req)
 		err = generate(seen)
-		if pictures > 0 && !shown && isRefused(err) {
+		if pictures > 0 && !shown && isRequestFault(err) {
 			// One picture that a service does not take must not end the whole
 			// conversation, of which it stays a part.
 			r.log().Warn("a model refused a request with pictures, asking without them", "model", t.Name(), "pictures", pictures, "error", err)

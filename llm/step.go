@@ -103,7 +103,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		shown := line
 		w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &shown})
 	}
-	mend := func(a answer) (answer, error) {
+	failLine := func(a answer) (answer, error) {
 		line.Unmade = true
 		tell(store.Failed, a.said)
 		return a.unmadeCall(), nil
@@ -112,14 +112,14 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		if _, err := w.Calls.GetCall(ctx, tc.ID); !errors.Is(err, store.ErrNotFound) { // it was made before the function went
 			return w.executeCall(ctx, s, tc, line)
 		}
-		return mend(unknownFunction(tc.Name, known))
+		return failLine(unknownFunction(tc.Name, known))
 	}
 	if tc.Name == ExecuteTool {
 		return w.executeCall(ctx, s, tc, line)
 	}
 	if problem := checkArgs(tc.Args); problem.text != "" {
 		w.reportUnfit(ctx, s, tc)
-		return mend(problem)
+		return failLine(problem)
 	}
 	if tool := w.directTool(tc.Name); tool != "" {
 		object, _ := store.ObjectOf([]byte(tc.Args)) // checked above
@@ -140,7 +140,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		if ctx.Err() != nil || outage.Is(err) {
 			return answer{}, err
 		}
-		return mend(w.refusal(err, tc.Name))
+		return failLine(w.refusal(err, tc.Name))
 	}
 	text := resultText(result, w.maxResult(by))
 	if result.IsError || result.Error != nil {
@@ -148,7 +148,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		if result.Error != nil {
 			said = result.Error.Message
 		}
-		return mend(answer{text: text, said: said})
+		return failLine(answer{text: text, said: said})
 	}
 	tell(store.Done, foundNames(text))
 	return answer{text: text, settled: true}, nil
@@ -160,11 +160,11 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 	c, err := w.Calls.GetCall(ctx, tc.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		c, err = w.proposeCall(ctx, s, tc, &line)
-		var told *modelError
-		if errors.As(err, &told) {
-			line.State, line.Brief, line.Unmade = store.Failed, store.BriefText(told.said), true
+		var problem *modelError
+		if errors.As(err, &problem) {
+			line.State, line.Brief, line.Unmade = store.Failed, store.BriefText(problem.said), true
 			w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
-			return told.unmadeCall(), nil
+			return problem.unmadeCall(), nil
 		}
 	}
 	if err != nil {
@@ -199,12 +199,12 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 	return a, nil
 }
 
-// modelError is a call that does not exist, because the model must correct something.
+// modelError is returned if no call was made because the model must correct its request.
 type modelError struct{ answer }
 
-func (t *modelError) Error() string { return t.text }
+func (e *modelError) Error() string { return e.text }
 
-// proposeCall asks the gateway for the call. A *modelError is for the model.
+// proposeCall makes the call at the gateway. It returns a *modelError if the model must correct it.
 func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line *store.ToolLine) (store.Call, error) {
 	req, problem := parseExecute(tc.Args)
 	if problem.text != "" {
