@@ -168,7 +168,7 @@ type endpoints struct {
 	control, public net.Listener
 	host, port      string       // of public
 	cert            *certificate // of public; if nil, it serves plain HTTP
-	door            atomic.Pointer[door]
+	hosts           atomic.Pointer[hostCheck]
 	peers           *peers
 	edge            edge
 	standing        *sync.WaitGroup // requests forwarded to another node; nil if none were

@@ -70,7 +70,7 @@ func (d *Daemon) clientOf(r *http.Request) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	if o := d.door.Load(); o != nil && o.trusts(from.Addr()) {
+	if o := d.hosts.Load(); o != nil && o.trusts(from.Addr()) {
 		return o.client(from.Addr(), r.Header.Values("X-Forwarded-For"))
 	}
 	return from.Addr()
@@ -79,7 +79,7 @@ func (d *Daemon) clientOf(r *http.Request) netip.Addr {
 // proxyOf recognizes connections of trusted proxies, which carry requests of many clients.
 func (d *Daemon) proxyOf(c net.Conn) (key string, bounded, known bool) {
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	if o := d.door.Load(); err != nil || o == nil || !o.trusts(from.Addr()) {
+	if o := d.hosts.Load(); err != nil || o == nil || !o.trusts(from.Addr()) {
 		return "", true, false
 	}
 	return "proxy " + from.Addr().String(), false, true

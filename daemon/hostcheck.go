@@ -17,10 +17,10 @@ import (
 	"nize/store"
 )
 
-// door is the HTTP listener's access rules: the hosts that it serves, and the proxies whose
+// hostCheck is the HTTP listener's access rules: the hosts that it serves, and the proxies whose
 // forwarding headers it trusts. A reload replaces it; it is immutable except for what it
 // records for doctor.
-type door struct {
+type hostCheck struct {
 	public  *url.URL // the origin that a proxy serves; nil if there is none
 	proxies []netip.Prefix
 	widgets string // an origin with * in place of the label of the server whose views it serves; "" if there is none
@@ -31,55 +31,55 @@ type door struct {
 	forwarded atomic.Pointer[netip.Addr] // an untrusted peer that sent forwarding headers
 }
 
-// newDoor reads the settings, which are already validated.
-func (d *Daemon) newDoor() *door {
-	o := &door{tls: d.cert != nil, host: d.host, port: d.port}
+// newHostCheck reads the settings, which are already validated.
+func (d *Daemon) newHostCheck() *hostCheck {
+	h := &hostCheck{tls: d.cert != nil, host: d.host, port: d.port}
 	if v := d.layers.Get("public_url"); v != "" {
-		o.public, _ = settings.ParsePublicURL(v)
+		h.public, _ = settings.ParsePublicURL(v)
 	}
-	o.proxies, _ = settings.ParseProxies(d.layers.Get("http.trusted_proxies"))
-	o.widgets, _ = settings.ParseWidgetsOrigin(d.layers.Get("http.widgets_origin"))
-	return o
+	h.proxies, _ = settings.ParseProxies(d.layers.Get("http.trusted_proxies"))
+	h.widgets, _ = settings.ParseWidgetsOrigin(d.layers.Get("http.widgets_origin"))
+	return h
 }
 
-func (o *door) trusts(ip netip.Addr) bool {
-	return slices.ContainsFunc(o.proxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
+func (h *hostCheck) trusts(ip netip.Addr) bool {
+	return slices.ContainsFunc(h.proxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
 }
 
-// enter decides whether to accept a request, and returns it with the client's own address
+// check decides whether to accept a request, and returns it with the client's own address
 // if a trusted proxy forwards that. It rejects requests that a web page could have made a
 // browser send (DNS rebinding): every Host, including the proxy's, and every Origin must
 // name this listener or the public origin.
-func (o *door) enter(r *http.Request) (*http.Request, error) {
+func (h *hostCheck) check(r *http.Request) (*http.Request, error) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !o.serves(r.Host, local) {
+	if !h.serves(r.Host, local) {
 		return nil, errors.New("this Host is not served here")
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		u, err := url.Parse(origin)
-		if err != nil || !o.originAllowed(u, local) {
+		if err != nil || !h.originAllowed(u, local) {
 			return nil, errors.New("this Origin may not ask here")
 		}
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !o.trusts(peer.Addr()) {
-		if from := peer.Addr(); err == nil && r.Header.Get("X-Forwarded-For") != "" && o.forwarded.Load() == nil {
-			o.forwarded.Store(&from)
+	if err != nil || !h.trusts(peer.Addr()) {
+		if from := peer.Addr(); err == nil && r.Header.Get("X-Forwarded-For") != "" && h.forwarded.Load() == nil {
+			h.forwarded.Store(&from)
 		}
 		return r, nil // ignore its forwarding headers
 	}
 	host := last(r.Header.Values("X-Forwarded-Host"))
-	if host != "" && !o.serves(host, local) {
+	if host != "" && !h.serves(host, local) {
 		return nil, errors.New("this Host is not served here")
 	}
 	asked := r.Host
 	if host != "" {
 		asked = host
 	}
-	if proto := last(r.Header.Values("X-Forwarded-Proto")); o.isPublic(asked) && proto != "" && proto != "https" {
-		return nil, fmt.Errorf("ask %s: a token must not travel without TLS", o.public)
+	if proto := last(r.Header.Values("X-Forwarded-Proto")); h.isPublic(asked) && proto != "" && proto != "https" {
+		return nil, fmt.Errorf("ask %s: a token must not travel without TLS", h.public)
 	}
-	client := o.client(peer.Addr(), r.Header.Values("X-Forwarded-For"))
+	client := h.client(peer.Addr(), r.Header.Values("X-Forwarded-For"))
 	if client == peer.Addr() {
 		return r, nil
 	}
@@ -91,10 +91,10 @@ func (o *door) enter(r *http.Request) (*http.Request, error) {
 
 // viewsHost returns the first label of a request's host if that host serves only the views
 // of one server, and "" for any other host.
-func (o *door) viewsHost(r *http.Request) string {
-	scheme, rest, _ := strings.Cut(o.widgets, "://*")
+func (h *hostCheck) viewsHost(r *http.Request) string {
+	scheme, rest, _ := strings.Cut(h.widgets, "://*")
 	hosts := []string{strings.ToLower(r.Host)}
-	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && o.trusts(peer.Addr()) {
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && h.trusts(peer.Addr()) {
 		hosts = append(hosts, last(r.Header.Values("X-Forwarded-Host")))
 	}
 	for _, host := range hosts {
@@ -109,11 +109,11 @@ func (o *door) viewsHost(r *http.Request) string {
 
 // client walks X-Forwarded-For from its end, where the nearest proxy appended, to the first
 // address that is not a trusted proxy. Entries before that one could be forged.
-func (o *door) client(peer netip.Addr, forwarded []string) netip.Addr {
+func (h *hostCheck) client(peer netip.Addr, forwarded []string) netip.Addr {
 	hops := strings.Split(strings.Join(forwarded, ","), ",")
 	at := peer
 	for _, hop := range slices.Backward(hops) {
-		if !o.trusts(at) {
+		if !h.trusts(at) {
 			break
 		}
 		hop = strings.TrimSpace(hop)
@@ -143,21 +143,21 @@ func last(values []string) string {
 // standby node uses for forwarded requests (below invalid, where no page can be), or, with
 // the right port, a loopback name or the local address of the connection. A name that
 // resolves to this address doesn't count, since anyone can register one.
-func (o *door) serves(host string, local net.Addr) bool {
-	if o.isPublic(host) || host == standby.Host {
+func (h *hostCheck) serves(host string, local net.Addr) bool {
+	if h.isPublic(host) || host == standby.Host {
 		return true
 	}
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
 		name, port = strings.Trim(host, "[]"), "80"
-		if o.tls {
+		if h.tls {
 			port = "443"
 		}
 	}
-	if port != o.port {
+	if port != h.port {
 		return false
 	}
-	if name == "localhost" || name == o.host {
+	if name == "localhost" || name == h.host {
 		return true
 	}
 	ip := net.ParseIP(name)
@@ -168,43 +168,43 @@ func (o *door) serves(host string, local net.Addr) bool {
 	return ip.IsLoopback() || reached != nil && reached.IP.Equal(ip)
 }
 
-// pass returns a request in the form that the active node accepts, if this node accepts it.
-func (o *door) pass(r *http.Request) (*http.Request, error) {
+// checkForwarding returns a request in the form that the active node accepts, if this node accepts it.
+func (h *hostCheck) checkForwarding(r *http.Request) (*http.Request, error) {
 	out := r.Clone(r.Context())
-	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !o.trusts(peer.Addr()) {
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !h.trusts(peer.Addr()) {
 		for _, name := range forwarding {
 			out.Header.Del(name) // ignore its forwarding headers
 		}
 	}
-	if o.viewsHost(r) != "" {
+	if h.viewsHost(r) != "" {
 		return out, nil
 	}
-	if _, err := o.enter(signin.WithoutOrigin(r)); err != nil {
+	if _, err := h.check(signin.WithoutOrigin(r)); err != nil {
 		return nil, err
 	}
-	if !o.isPublic(r.Host) {
+	if !h.isPublic(r.Host) {
 		out.Host = standby.Host
-		if from, err := url.Parse(r.Header.Get("Origin")); err == nil && o.owns(r, from) {
+		if from, err := url.Parse(r.Header.Get("Origin")); err == nil && h.owns(r, from) {
 			out.Header.Set("Origin", "http://"+standby.Host)
 		}
 	}
 	return out, nil
 }
 
-func (o *door) isPublic(host string) bool {
-	return o.public != nil && strings.EqualFold(strings.TrimSuffix(host, ":443"), strings.TrimSuffix(o.public.Host, ":443"))
+func (h *hostCheck) isPublic(host string) bool {
+	return h.public != nil && strings.EqualFold(strings.TrimSuffix(host, ":443"), strings.TrimSuffix(h.public.Host, ":443"))
 }
 
 // origin returns the origin under which the client of a request reaches nize: the public
 // one if the request used that name or a proxy, else the one in the request. It returns ""
 // for plain HTTP from another machine, over which sign-in is not allowed.
-func (o *door) origin(r *http.Request) string {
+func (h *hostCheck) origin(r *http.Request) string {
 	switch {
-	case o.public != nil && (o.isPublic(r.Host) || wasForwarded(r)):
-		return o.public.String()
+	case h.public != nil && (h.isPublic(r.Host) || wasForwarded(r)):
+		return h.public.String()
 	case r.Host == standby.Host: // the standby's own address, which is unknown here
 		return ""
-	case o.tls:
+	case h.tls:
 		return "https://" + strings.ToLower(r.Host)
 	case fromThisMachine(r):
 		return "http://" + strings.ToLower(r.Host)
@@ -213,17 +213,17 @@ func (o *door) origin(r *http.Request) string {
 }
 
 // owns reports whether a URL belongs to one of this node's origins.
-func (o *door) owns(r *http.Request, u *url.URL) bool {
+func (h *hostCheck) owns(r *http.Request, u *url.URL) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return o.originAllowed(u, local)
+	return h.originAllowed(u, local)
 }
 
-func (o *door) originAllowed(u *url.URL, local net.Addr) bool {
+func (h *hostCheck) originAllowed(u *url.URL, local net.Addr) bool {
 	switch u.Scheme {
 	case "https":
-		return o.isPublic(u.Host) || o.serves(u.Host, local)
+		return h.isPublic(u.Host) || h.serves(u.Host, local)
 	case "http":
-		return !o.isPublic(u.Host) && o.serves(u.Host, local)
+		return !h.isPublic(u.Host) && h.serves(u.Host, local)
 	}
 	return false
 }

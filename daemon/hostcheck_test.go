@@ -12,9 +12,9 @@ import (
 	"nize/daemon/standby"
 )
 
-func testDoor(t *testing.T, public, proxies string) *door {
+func newTestHostCheck(t *testing.T, public, proxies string) *hostCheck {
 	t.Helper()
-	o := &door{host: "127.0.0.1", port: "19560"}
+	o := &hostCheck{host: "127.0.0.1", port: "19560"}
 	var err error
 	if o.public, err = settings.ParsePublicURL(public); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func testDoor(t *testing.T, public, proxies string) *door {
 	return o
 }
 
-func TestDoor(t *testing.T) {
+func TestHostCheck(t *testing.T) {
 	t.Parallel()
 	const public = "https://nize.example.com"
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestDoor(t *testing.T) {
 			r.Header.Add(c.header[i], c.header[i+1])
 		}
 		got := ""
-		if in, err := testDoor(t, c.public, c.proxies).enter(r); err == nil {
+		if in, err := newTestHostCheck(t, c.public, c.proxies).check(r); err == nil {
 			got = in.RemoteAddr
 		}
 		if got != c.client {
@@ -101,7 +101,7 @@ func TestViewsHost(t *testing.T) {
 		{"", label + ".apps.example.com", "", "127.0.0.1:5", false},
 		{"", label, "", "127.0.0.1:5", false},
 	} {
-		o := testDoor(t, "https://nize.example.com", "10.0.0.0/8")
+		o := newTestHostCheck(t, "https://nize.example.com", "10.0.0.0/8")
 		o.widgets = c.widgets
 		r := httptest.NewRequest("GET", "/app/frames/x", nil)
 		r.Host, r.RemoteAddr = c.host, c.peer
@@ -114,21 +114,21 @@ func TestViewsHost(t *testing.T) {
 		r = httptest.NewRequest("GET", "/mcp", nil)
 		r.Host, r.RemoteAddr = "nize.example.com", c.peer
 		r.Header.Set("Origin", strings.Replace(c.widgets, "*", label, 1))
-		if _, err := o.enter(r); c.widgets != "" && err == nil {
+		if _, err := o.check(r); c.widgets != "" && err == nil {
 			t.Errorf("a view at %s may ask", c.widgets)
 		}
 	}
 }
 
 // Beyond loopback the address that was reached is served; a name is not.
-func TestDoorBeyondLoopback(t *testing.T) {
+func TestHostCheckBeyondLoopback(t *testing.T) {
 	t.Parallel()
-	o := &door{host: "::", port: "443", tls: true}
+	o := &hostCheck{host: "::", port: "443", tls: true}
 	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443}))
 	for host, want := range map[string]bool{"192.0.2.1": true, "192.0.2.1:443": true, "192.0.2.2": false, "evil.example": false, "localhost": true} {
 		r := httptest.NewRequest("POST", "/mcp", nil).WithContext(ctx)
 		r.Host, r.RemoteAddr = host, "203.0.113.7:5"
-		if _, err := o.enter(r); (err == nil) != want {
+		if _, err := o.check(r); (err == nil) != want {
 			t.Errorf("Host %s: %v, want served: %t", host, err, want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestDoorBeyondLoopback(t *testing.T) {
 
 // A browser that opens nized's address reads what that is; all else is not found.
 // TestPass: what one that stands by passes on comes in at the one that works, and says
-// of others what its own door believes.
+// of others what its own check accepts.
 func TestPass(t *testing.T) {
 	t.Parallel()
 	const public = "https://nize.example.com"
@@ -156,7 +156,7 @@ func TestPass(t *testing.T) {
 		if c.origin != "" {
 			r.Header.Set("Origin", c.origin)
 		}
-		out, err := testDoor(t, public, c.proxies).pass(r)
+		out, err := newTestHostCheck(t, public, c.proxies).checkForwarding(r)
 		if c.want == "" {
 			if err == nil {
 				t.Errorf("%s: it is passed on", c.name)
@@ -167,8 +167,8 @@ func TestPass(t *testing.T) {
 			t.Errorf("%s: %v, %s %v", c.name, err, out.Host, out.Header)
 			continue
 		}
-		if _, err := testDoor(t, public, "").enter(out); err != nil {
-			t.Errorf("%s: the next door: %v", c.name, err)
+		if _, err := newTestHostCheck(t, public, "").check(out); err != nil {
+			t.Errorf("%s: the active node: %v", c.name, err)
 		}
 	}
 }
@@ -231,11 +231,11 @@ func FuzzForwarded(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, forwarded string) {
-		o := testDoor(t, "https://nize.example.com", "10.0.0.0/8")
+		o := newTestHostCheck(t, "https://nize.example.com", "10.0.0.0/8")
 		r := httptest.NewRequest("POST", "/mcp", nil)
 		r.Host, r.RemoteAddr = "nize.example.com", "10.0.0.1:5"
 		r.Header.Set("X-Forwarded-For", forwarded+", 203.0.113.7")
-		in, err := o.enter(r)
+		in, err := o.check(r)
 		if err != nil || !strings.HasPrefix(in.RemoteAddr, "203.0.113.7:") {
 			t.Errorf("%q: client %v, %v", forwarded, in, err)
 		}

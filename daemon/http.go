@@ -92,7 +92,7 @@ func (d *Daemon) withHealth(next http.Handler) http.Handler {
 	})
 	mux.Handle("/", next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o := d.door.Load(); o != nil && o.viewsHost(r) != "" { // this host serves only frames
+		if o := d.hosts.Load(); o != nil && o.viewsHost(r) != "" { // this host serves only frames
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -136,7 +136,7 @@ func (d *Daemon) whileEnabled(endpoint http.Handler) http.Handler {
 
 // standbyHandler returns the handler of a standby node. It serves health and metrics itself
 // and forwards everything else.
-func standbyHandler(o *door, forward *standby.Forwarder) http.Handler {
+func standbyHandler(o *hostCheck, forward *standby.Forwarder) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "standing by") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -150,7 +150,7 @@ func standbyHandler(o *door, forward *standby.Forwarder) http.Handler {
 		plain(w, http.StatusOK, "# HELP nize_standing_by 1 where another nized works on the database.\n# TYPE nize_standing_by gauge\nnize_standing_by 1")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		out, err := o.pass(r)
+		out, err := o.checkForwarding(r)
 		if err != nil {
 			plain(w, http.StatusForbidden, err.Error())
 			return
@@ -171,7 +171,7 @@ func signsIn(path string) bool {
 }
 
 // elsewhere returns a hint where to sign in while this node is a standby.
-func (o *door) elsewhere() string {
+func (o *hostCheck) elsewhere() string {
 	if o.public != nil {
 		return "ask " + o.public.String()
 	}
@@ -255,12 +255,12 @@ func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 		if isDocumented(r.URL.Path) {
 			fail = failDocumented
 		}
-		door := d.door.Load()
-		if host := door.viewsHost(r); host != "" {
+		hosts := d.hosts.Load()
+		if host := hosts.viewsHost(r); host != "" {
 			d.ops.browser.ServeFrame(w, r, host) // this host serves nothing else
 			return
 		}
-		r, err := door.enter(signin.WithoutOrigin(r))
+		r, err := hosts.check(signin.WithoutOrigin(r))
 		if err != nil {
 			fail(w, http.StatusForbidden, err.Error())
 			return

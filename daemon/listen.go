@@ -44,7 +44,7 @@ func (d *Daemon) listen() error {
 	if err := d.listenPublic(); err != nil {
 		return err
 	}
-	d.door.Store(d.newDoor())
+	d.hosts.Store(d.newHostCheck())
 	if err := noteAddr(d); err != nil {
 		return err
 	}
@@ -148,9 +148,9 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all 
 		return nil, err
 	}
 	forward := standby.New(owner, d.log.With("component", "standby"))
-	d.door.Store(d.newDoor())
+	d.hosts.Store(d.newHostCheck())
 	d.edge.setLimits(standbyLimits(d.limits()))
-	public := d.publicServer(standbyHandler(d.door.Load(), forward))
+	public := d.publicServer(standbyHandler(d.hosts.Load(), forward))
 	control := d.controlServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(api.VersionHeader, api.Version)
 		w.Header().Set("Connection", "close") // the next request may be for the active daemon

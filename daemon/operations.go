@@ -160,8 +160,8 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Documents: d.db, Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Joined: d.hooks.Reload, Log: d.log}
-	origin := func(r *http.Request) string { return d.door.Load().origin(r) }
-	widgets := func() string { return d.door.Load().widgets }
+	origin := func(r *http.Request) string { return d.hosts.Load().origin(r) }
+	widgets := func() string { return d.hosts.Load().widgets }
 	pages := &people.Tokens{Store: d.db, Directory: d.directory, Now: d.now}
 	base := func() string { url, _ := d.baseURL(); return url }
 	o.company = company.New(company.Options{
@@ -174,7 +174,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		Company:  o.company,
 		Sessions: &signin.Sessions{Tokens: signedIn{d.db}, Notices: d.db, Config: d.config, Origin: origin, Now: d.now},
 		Store:    d.db, Pages: pages, Tell: newChats(d).TellPerson, Directory: d.directory, Base: base,
-		Serves:       func(r *http.Request, u *url.URL) bool { return d.door.Load().owns(r, u) },
+		Serves:       func(r *http.Request, u *url.URL) bool { return d.hosts.Load().owns(r, u) },
 		Transport:    egress.NewTransport(egress.Options{Allow: func() string { return d.config.Get("", "egress.allow") }, MaxHeaderTime: 5 * time.Second}),
 		CheckPattern: d.native.CheckPattern,
 		Log:          d.log.With("component", "signin"),

@@ -160,7 +160,7 @@ func (d *Daemon) reload() {
 		d.log.Error("the configuration was not reloaded", "err", err)
 		return
 	}
-	d.door.Store(d.newDoor())
+	d.hosts.Store(d.newHostCheck())
 	d.edge.setLimits(d.limits())
 	for _, key := range changed {
 		if settings.NeedsRestart(key) {

@@ -81,7 +81,7 @@ func (d *Daemon) webFacts() doctor.Web {
 	if at, ok := d.public.Addr().(*net.TCPAddr); ok {
 		w.Loopback = at.IP.IsLoopback()
 	}
-	if from := d.door.Load().forwarded.Load(); from != nil {
+	if from := d.hosts.Load().forwarded.Load(); from != nil {
 		w.Forwarded = from.String()
 	}
 	if d.cert != nil {
