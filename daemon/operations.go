@@ -18,12 +18,12 @@ import (
 	"nize/daemon/chatclient"
 	"nize/daemon/commands"
 	"nize/daemon/company"
-	"nize/daemon/configured"
 	"nize/daemon/connect"
 	"nize/daemon/control"
-	"nize/daemon/declared"
+	"nize/daemon/credentials"
 	"nize/daemon/documents"
 	"nize/daemon/extensions"
+	"nize/daemon/fileconfig"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
 	"nize/daemon/links"
@@ -84,7 +84,7 @@ type chatOperations struct {
 	chatClient    *chatclient.Client
 	browser       *browser.Browser
 	viewLinks     *links.Links
-	entries       *configured.Applier
+	entries       *fileconfig.Applier
 	mcp           *mcp.Server
 }
 
@@ -92,7 +92,7 @@ type chatOperations struct {
 type accessOperations struct {
 	tokens      *control.Tokens
 	ownTokens   *control.OwnTokens
-	credentials *declared.Credentials
+	credentials *credentials.Credentials
 	connect     *connect.Connect
 	renderers   *renderers.Renderers
 	projects    *control.Projects
@@ -129,7 +129,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.providers = d.providers
 	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
 	o.models = &control.Models{Store: guarded(d.db), Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
-	o.entries = &configured.Applier{Store: d.db, Open: d.openProvider, Router: d.router, Directory: d.directory, CheckPattern: d.native.CheckPattern, Env: d.opt.Env, Now: d.now}
+	o.entries = &fileconfig.Applier{Store: d.db, Open: d.openProvider, Router: d.router, Directory: d.directory, CheckPattern: d.native.CheckPattern, Env: d.opt.Env, Now: d.now}
 	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: guarded(d.db), Router: d.router, Directory: d.directory, Now: d.now}
 	o.documents = d.native.documents
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
@@ -191,7 +191,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		return login.CheckSecret(key, secret)
 	}, Config: d.config, Now: d.now, Log: d.log}
 	o.renderers = &renderers.Renderers{Store: d.db, Set: d.native.renderers, Tool: d.gateway.Catalog.Get, IDs: d.gateway.Catalog.ToolIDs}
-	o.credentials = &declared.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each, Logins: d.logins}
+	o.credentials = &credentials.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each, Logins: d.logins}
 	o.servers.CheckCredential = o.credentials.CheckServer
 	o.connect = connect.New(connect.Options{Logins: d.logins, Declared: o.credentials, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Tell: newChats(d).TellPerson, Now: d.now, Log: d.log.With("component", "login")})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"nize/bots/phrases"
-	"nize/daemon/configured"
+	"nize/daemon/fileconfig"
 	"nize/llm"
 	"nize/llm/offline"
 	"nize/llm/openai"
@@ -55,8 +55,8 @@ func (o *observation) sendTraces(config store.Config, env func(string) string, l
 }
 
 // guarded prevents changes of what nized.toml defines.
-func guarded(db configured.Store) configured.Guarded {
-	return configured.Guarded{Store: db, HowToChange: func() string { return fmt.Sprintf("kill -HUP %d", os.Getpid()) }}
+func guarded(db fileconfig.Store) fileconfig.Guarded {
+	return fileconfig.Guarded{Store: db, HowToChange: func() string { return fmt.Sprintf("kill -HUP %d", os.Getpid()) }}
 }
 
 // settingChanged applies a changed setting to components that cache it.

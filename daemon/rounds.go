@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/clientservers"
 	"nize/daemon/openapi"
 	"nize/daemon/programs"
 	"nize/daemon/rounds"
-	"nize/daemon/temporary"
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/egress"
@@ -33,7 +33,7 @@ type programsParts struct {
 	config  store.Config
 	now     func() time.Time
 	log     *slog.Logger
-	servers *temporary.Pool
+	servers *clientservers.Pool
 	agent   *llm.Agent
 	rounds  *rounds.Engine
 }
@@ -88,9 +88,9 @@ func (d programsParts) routes(count func(string, context.CancelFunc) (func(), er
 }
 
 // newServers returns the pool for servers that programs bring.
-func (d programsParts) newServers(gate upstream.Gate, traceparent func(context.Context) string) *temporary.Pool {
+func (d programsParts) newServers(gate upstream.Gate, traceparent func(context.Context) string) *clientservers.Pool {
 	outside := outsideOf(d.config, callTime, 30*time.Second) // kept between the steps of a round
-	return temporary.New(temporary.Options{Store: d.db, Credentials: d.db, Now: d.now, Log: d.log.With("component", "temporary"),
+	return clientservers.New(clientservers.Options{Store: d.db, Credentials: d.db, Now: d.now, Log: d.log.With("component", "temporary"),
 		Upstream: upstream.Options{Gate: gate, Base: outside, Version: api.Version, Traceparent: traceparent}})
 }
 

@@ -14,7 +14,7 @@ import (
 	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/daemon/control"
-	"nize/daemon/declared"
+	"nize/daemon/credentials"
 	"nize/daemon/mux"
 	"nize/daemon/settings"
 	"nize/store"
@@ -30,7 +30,7 @@ type Places struct {
 	Grants      *control.Grants
 	Hooks       *control.Hooks
 	Tokens      *control.OwnTokens
-	Credentials *declared.Credentials
+	Credentials *credentials.Credentials
 	// Connect signs in to servers and services; daemon/connect's Connect implements it.
 	Connect interface {
 		WantsLogin(ctx context.Context, by store.Caller, name string) (bool, error)

@@ -15,7 +15,7 @@ import (
 	"nize/bots/phrases"
 	"nize/daemon/connect"
 	"nize/daemon/control"
-	"nize/daemon/declared"
+	"nize/daemon/credentials"
 	"nize/daemon/people"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
@@ -29,7 +29,7 @@ type Commands struct {
 	Budgets       *control.Budgets
 	Channels      *control.Channels
 	Conversations *control.Conversations
-	Credentials   *declared.Credentials
+	Credentials   *credentials.Credentials
 	Connect       *connect.Connect
 	Grants        *control.Grants
 	Hooks         *control.Hooks

@@ -41,7 +41,7 @@ import (
 // Options say what signing in works with.
 type Options struct {
 	Logins *login.Logins
-	// Declared has the declared credentials. daemon/declared is the one.
+	// Declared has the declared credentials. daemon/credentials is the one.
 	Declared interface {
 		WhoSignsIn(ctx context.Context, by store.Caller, id, owner string) (credential.Declaration, store.Holder, error)
 		Reconnect(ctx context.Context, id string, h store.Holder) error

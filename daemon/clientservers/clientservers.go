@@ -1,4 +1,4 @@
-// Package temporary keeps the MCP servers that programs bring with their requests.
+// Package clientservers keeps the MCP servers that programs bring with their requests.
 //
 // A server is known by its project, label, URL and headers: requests that bring
 // the same one share a session, which ends when nobody has used it for a while.
@@ -13,7 +13,7 @@
 //
 // What a generation is made of is stored, sealed, beside the database's rounds:
 // a call that waited over a restart, or longer than its session, finds it there.
-package temporary
+package clientservers
 
 import (
 	"context"

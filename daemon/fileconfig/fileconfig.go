@@ -1,11 +1,11 @@
-// Package configured makes true what nized.toml says of providers, models and
+// Package fileconfig makes true what nized.toml says of providers, models and
 // agents, by the operations that nizectl calls.
 //
 // What comes from the file is stored as all others are, and says so in its Origin:
 // while it stands there nobody changes or removes it ([Guarded]), and it goes when
 // it is taken out of the file. What somebody made by hand is not taken over: the
 // same name in the file is an error.
-package configured
+package fileconfig
 
 import (
 	"bytes"

@@ -1,8 +1,8 @@
-// Package declared has the declared credentials among the operations on credentials:
+// Package credentials has the declared credentials among the operations on credentials:
 // what is declared, whose value there is, and who gives it. A person gives their own,
 // in a dialog or at the command line; a team's is for nize's admins and for who
 // administers the team on its platform.
-package declared
+package credentials
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package configured
+package fileconfig
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package temporary
+package clientservers
 
 import (
 	"context"
