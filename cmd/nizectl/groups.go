@@ -31,7 +31,7 @@ func usersFlag(name, usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: "`USERS`, with commas: " + usage + "; may be repeated"}
 }
 
-// usersOf reads a flag of usersFlag: nobody has a comma in their name.
+// usersOf returns the names in a flag of usersFlag, split at commas.
 func usersOf(c *command.Call, flag string) []string {
 	var out []string
 	for _, value := range c.Cmd.StringSlice(flag) {

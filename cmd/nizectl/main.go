@@ -33,18 +33,8 @@ import (
 
 	"nize/cmd/nizectl/clients"
 	"nize/cmd/nizectl/command"
-	"nize/cmd/nizectl/completion"
-	"nize/cmd/nizectl/credentials"
-	"nize/cmd/nizectl/database"
 	"nize/cmd/nizectl/dev"
 	"nize/cmd/nizectl/display"
-	"nize/cmd/nizectl/documents"
-	"nize/cmd/nizectl/hooks"
-	"nize/cmd/nizectl/identity"
-	"nize/cmd/nizectl/keys"
-	"nize/cmd/nizectl/login"
-	"nize/cmd/nizectl/plans"
-	"nize/cmd/nizectl/projects"
 	"nize/cmd/nizectl/servers"
 	"nize/daemon/api"
 	"nize/store"
@@ -161,15 +151,15 @@ func rootCommand(a *command.App) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
 		},
 		Commands: slices.Concat(
-			category("get started", statusCommand(a), doctorCommand(a), clients.ConnectCommand(a), login.Command(a), helpCommand(a)),
-			category("chat and approve", chatCommand(a), approvalsCommand(a), documents.Command(a), botsCommand(a), asksCommand(a), hookCommand(a)),
-			category("tools and servers", servers.Command(a), toolsCommand(a), hooks.Command(a), credentials.Command(a), reindexCommand(a), clients.MCPCommand(a)),
-			category("people and access", usersCommand(a), groupsCommand(a), tokensCommand(a), identity.Command(a), projects.Command(a)),
-			category("models and cost", providersCommand(a), modelsCommand(a), agentsCommand(a), usageCommand(a), budgetsCommand(a), plans.Command(a)),
-			category("operate", configCommand(a), auditCommand(a), alertsCommand(a), backupCommand(a), restoreCommand(a), database.Command(a), keys.Command(a), dev.Command(a), versionCommand(a)),
+			category("get started", statusCommand(a), doctorCommand(a), clients.ConnectCommand(a), loginCommand(a), helpCommand(a)),
+			category("chat and approve", chatCommand(a), approvalsCommand(a), documentsCommand(a), botsCommand(a), asksCommand(a), hookCommand(a)),
+			category("tools and servers", servers.Command(a), toolsCommand(a), hooksCommand(a), credentialsCommand(a), reindexCommand(a), clients.MCPCommand(a)),
+			category("people and access", usersCommand(a), groupsCommand(a), tokensCommand(a), identityCommand(a), projectsCommand(a)),
+			category("models and cost", providersCommand(a), modelsCommand(a), agentsCommand(a), usageCommand(a), budgetsCommand(a), plansCommand(a)),
+			category("operate", configCommand(a), auditCommand(a), alertsCommand(a), backupCommand(a), restoreCommand(a), databaseCommand(a), keysCommand(a), dev.Command(a), versionCommand(a)),
 		),
 		ConfigureShellCompletionCommand: func(c *cli.Command) {
-			completion.Command(a, c)
+			completionCommand(a, c)
 			c.Category = "operate"
 		},
 	}
@@ -196,7 +186,7 @@ func category(name string, commands ...*cli.Command) []*cli.Command {
 // well, so it has those commands, too.
 func hookCommand(a *command.App) *cli.Command {
 	hook := clients.HookCommand(a)
-	hook.Commands = hooks.Command(a).Commands
+	hook.Commands = hooksCommand(a).Commands
 	for _, sub := range hook.Commands {
 		sub.Hidden = true
 	}

@@ -1,5 +1,4 @@
-// Package keys is the noun keys of nizectl: what secrets are sealed with.
-package keys
+package main
 
 import (
 	"context"
@@ -14,8 +13,8 @@ import (
 	"nize/daemon/api"
 )
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// keysCommand is the group of commands.
+func keysCommand(a *command.App) *cli.Command {
 	return command.Group("keys", "rotate and export the sealing keys",
 		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret again", Run: keysRotate,
 			More:  "The daemon keeps working.\nThe old master key is kept beside the new one: backups made before need it.",

@@ -1,6 +1,4 @@
-// Package projects has the commands about projects: what programs belong to that
-// come over HTTP, and the keys by which they are known.
-package projects
+package main
 
 import (
 	"context"
@@ -14,67 +12,51 @@ import (
 	"nize/store/project"
 )
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// projectsCommand is the group of commands.
+func projectsCommand(a *command.App) *cli.Command {
 	return command.Group("projects", "manage projects of programs, and their keys",
-		a.Command(command.Leaf{Name: "add", Args: "PROJECT", Usage: "make a project", Run: add, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "add", Args: "PROJECT", Usage: "make a project", Run: projectsAdd, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "owner", Usage: "`USER`, whose it is; you if not given"},
 			usersFlag("members", "who else may act for it"),
 			patternsFlag("unattended", "its rounds run tools that match without a person, if a request with its own server says require_approval never; a name alone is all tools of that server or server_label")}}),
-		a.Command(command.Leaf{Name: "list", Usage: "list projects", Run: list}),
-		a.Command(command.Leaf{Name: "show", Args: "PROJECT", Usage: "show a project", Names: names, Run: show}),
-		a.Command(command.Leaf{Name: "members", Args: "PROJECT", Usage: "list, add and remove members of a project", Names: names, Run: members,
+		a.Command(command.Leaf{Name: "list", Usage: "list projects", Run: projectsList}),
+		a.Command(command.Leaf{Name: "show", Args: "PROJECT", Usage: "show a project", Names: projectsNames, Run: projectsShow}),
+		a.Command(command.Leaf{Name: "members", Args: "PROJECT", Usage: "list, add and remove members of a project", Names: projectsNames, Run: projectsMembers,
 			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}}),
-		a.Command(command.Leaf{Name: "unattended", Args: "PROJECT", Usage: "list, add and remove tools that run unattended", More: "Rounds of the project run them without a person.", Names: names, Run: unattended,
+		a.Command(command.Leaf{Name: "unattended", Args: "PROJECT", Usage: "list, add and remove tools that run unattended", More: "Rounds of the project run them without a person.", Names: projectsNames, Run: projectsUnattended,
 			Flags: []cli.Flag{patternsFlag("add", "which tools run so"), patternsFlag("remove", "which ask again")}}),
-		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project and end its keys", Names: names, Run: remove,
+		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project and end its keys", Names: projectsNames, Run: projectsRemove,
 			Flags: []cli.Flag{command.YesFlag()}}),
 		command.Group("keys", "manage keys that programs send as x-api-key",
-			a.Command(command.Leaf{Name: "add", Args: "PROJECT [NAME]", Usage: "make a key and print it, once", More: "It is called default if it is not named.", Names: names, Run: createKey}),
-			a.Command(command.Leaf{Name: "list", Args: "PROJECT", Usage: "list the keys of a project", Names: names, Run: listKeys}),
-			a.Command(command.Leaf{Name: "revoke", Args: "PROJECT NAME", Usage: "end a key at once", Names: names, Run: revokeKey,
+			a.Command(command.Leaf{Name: "add", Args: "PROJECT [NAME]", Usage: "make a key and print it, once", More: "It is called default if it is not named.", Names: projectsNames, Run: projectsCreateKey}),
+			a.Command(command.Leaf{Name: "list", Args: "PROJECT", Usage: "list the keys of a project", Names: projectsNames, Run: projectsListKeys}),
+			a.Command(command.Leaf{Name: "revoke", Args: "PROJECT NAME", Usage: "end a key at once", Names: projectsNames, Run: projectsRevokeKey,
 				Flags: []cli.Flag{command.YesFlag()}})))
-}
-
-func usersFlag(name, usage string) cli.Flag {
-	return &cli.StringSliceFlag{Name: name, Usage: "`USERS`, with commas: " + usage + "; may be repeated"}
 }
 
 func patternsFlag(name, usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: "`PATTERNS`, server:tool or server:*, with commas: " + usage + "; may be repeated"}
 }
 
-func unattended(ctx context.Context, c *command.Call) error {
-	req := api.PatchProjectRequest{Project: c.Arg(0), AddUnattended: users(c, "add"), RemoveUnattended: users(c, "remove")}
+func projectsUnattended(ctx context.Context, c *command.Call) error {
+	req := api.PatchProjectRequest{Project: c.Arg(0), AddUnattended: usersOf(c, "add"), RemoveUnattended: usersOf(c, "remove")}
 	if len(req.AddUnattended)+len(req.RemoveUnattended) == 0 {
-		return show(ctx, c)
+		return projectsShow(ctx, c)
 	}
 	p, err := api.PatchProject.Call(ctx, c.API, req)
 	if err != nil {
 		return err
 	}
-	return print(c, p)
+	return projectsPrint(c, p)
 }
 
-// users reads a flag of usersFlag: nobody has a comma in their name.
-func users(c *command.Call, flag string) (list []string) {
-	for _, value := range c.Cmd.StringSlice(flag) {
-		for who := range strings.SplitSeq(value, ",") {
-			if who = strings.TrimSpace(who); who != "" {
-				list = append(list, who)
-			}
-		}
-	}
-	return list
-}
-
-func names(ctx context.Context, c *api.Client) ([]string, error) {
+func projectsNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListProjects.Call(ctx, c, api.Empty{})
 	return command.Each(list.Items, func(p api.ProjectView) string { return p.Name }), err
 }
 
-func add(ctx context.Context, c *command.Call) error {
-	p, err := api.AddProject.Call(ctx, c.API, api.AddProjectRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner"), Members: users(c, "members"), Unattended: users(c, "unattended")})
+func projectsAdd(ctx context.Context, c *command.Call) error {
+	p, err := api.AddProject.Call(ctx, c.API, api.AddProjectRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner"), Members: usersOf(c, "members"), Unattended: usersOf(c, "unattended")})
 	if err != nil {
 		return err
 	}
@@ -85,7 +67,7 @@ func add(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func list(ctx context.Context, c *command.Call) error {
+func projectsList(ctx context.Context, c *command.Call) error {
 	list, err := api.ListProjects.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
@@ -101,15 +83,15 @@ func list(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func show(ctx context.Context, c *command.Call) error {
+func projectsShow(ctx context.Context, c *command.Call) error {
 	p, err := api.GetProject.Call(ctx, c.API, api.ProjectRequest{Project: c.Arg(0)})
 	if err != nil {
 		return err
 	}
-	return print(c, p)
+	return projectsPrint(c, p)
 }
 
-func print(c *command.Call, p api.ProjectView) error {
+func projectsPrint(c *command.Call, p api.ProjectView) error {
 	if c.JSON {
 		return c.PrintJSON(p)
 	}
@@ -124,19 +106,19 @@ func print(c *command.Call, p api.ProjectView) error {
 	return nil
 }
 
-func members(ctx context.Context, c *command.Call) error {
-	req := api.PatchProjectRequest{Project: c.Arg(0), Add: users(c, "add"), Remove: users(c, "remove")}
+func projectsMembers(ctx context.Context, c *command.Call) error {
+	req := api.PatchProjectRequest{Project: c.Arg(0), Add: usersOf(c, "add"), Remove: usersOf(c, "remove")}
 	if len(req.Add)+len(req.Remove) == 0 {
-		return show(ctx, c)
+		return projectsShow(ctx, c)
 	}
 	p, err := api.PatchProject.Call(ctx, c.API, req)
 	if err != nil {
 		return err
 	}
-	return print(c, p)
+	return projectsPrint(c, p)
 }
 
-func remove(ctx context.Context, c *command.Call) error {
+func projectsRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove project %s? Its keys stop working at once.", c.Arg(0)); err != nil {
 		return err
 	}
@@ -146,7 +128,7 @@ func remove(ctx context.Context, c *command.Call) error {
 	return c.Removed("project", c.Arg(0))
 }
 
-func createKey(ctx context.Context, c *command.Call) error {
+func projectsCreateKey(ctx context.Context, c *command.Call) error {
 	made, err := api.CreateProjectKey.Call(ctx, c.API, api.CreateProjectKeyRequest{Project: c.Arg(0), Name: c.Arg(1)})
 	if err != nil {
 		return err
@@ -159,7 +141,7 @@ func createKey(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func listKeys(ctx context.Context, c *command.Call) error {
+func projectsListKeys(ctx context.Context, c *command.Call) error {
 	list, err := api.ListProjectKeys.Call(ctx, c.API, api.ProjectRequest{Project: c.Arg(0)})
 	if err != nil {
 		return err
@@ -170,20 +152,20 @@ func listKeys(ctx context.Context, c *command.Call) error {
 	t := c.Table("KEY", "STATE", "PREFIX", "CREATED", "LAST USED")
 	t.State = 1
 	for _, k := range list.Items {
-		t.Row(k.Name, stateOf(k), k.Prefix, c.When(k.Created), c.When(k.LastUsed))
+		t.Row(k.Name, projectsStateOf(k), k.Prefix, c.When(k.Created), c.When(k.LastUsed))
 	}
 	t.Print("no keys yet: nizectl projects keys create " + c.Arg(0))
 	return nil
 }
 
-func stateOf(k project.Key) string {
+func projectsStateOf(k project.Key) string {
 	if !k.Revoked.IsZero() {
 		return "revoked"
 	}
 	return "active"
 }
 
-func revokeKey(ctx context.Context, c *command.Call) error {
+func projectsRevokeKey(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Revoke key %s of project %s? Programs that use it are refused from then on.", c.Arg(1), c.Arg(0)); err != nil {
 		return err
 	}

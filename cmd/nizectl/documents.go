@@ -1,6 +1,4 @@
-// Package documents has the commands about documents: texts that people, teams and
-// projects keep, for the assistant and for programs to read.
-package documents
+package main
 
 import (
 	"context"
@@ -18,36 +16,36 @@ import (
 	"nize/daemon/api"
 )
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// documentsCommand is the group of commands.
+func documentsCommand(a *command.App) *cli.Command {
 	scope := func(usage string) cli.Flag { return &cli.StringFlag{Name: "scope", Usage: "`SCOPE`: " + usage} }
 	return command.Group("documents", "manage documents that the assistant can read",
-		a.Command(command.Leaf{Name: "add", Args: "FILE", Usage: "save the text of a file as a document", Run: add, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "add", Args: "FILE", Usage: "save the text of a file as a document", Run: documentsAdd, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the document; the file's own if not given"},
 			scope("user, team, team:TEAM or project:NAME; user if not given")}}),
-		a.Command(command.Leaf{Name: "list", Usage: "list the documents that you may read", Run: list, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "list", Usage: "list the documents that you may read", Run: documentsList, Flags: []cli.Flag{
 			scope("only those of user, team, team:TEAM, project or project:NAME")}}),
-		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document", More: "By its id, the unique head of it, or its name.", Names: names, IDs: ids, Run: show, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document", More: "By its id, the unique head of it, or its name.", Names: documentsNames, IDs: documentsIDs, Run: documentsShow, Flags: []cli.Flag{
 			&cli.IntFlag{Name: "page", Usage: "page `N` alone"}}}),
-		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find documents by words, the best first", Run: search, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find documents by words, the best first", Run: documentsSearch, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "in", Usage: "the lines of one `DOCUMENT` that match"},
 			&cli.IntFlag{Name: "limit", Usage: "`N` results; 20 if not given"}}}),
-		a.Command(command.Leaf{Name: "remove", Args: "[DOCUMENT]", Usage: "remove a document, or all of a scope", Names: names, IDs: ids, Run: remove, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "remove", Args: "[DOCUMENT]", Usage: "remove a document, or all of a scope", Names: documentsNames, IDs: documentsIDs, Run: documentsRemove, Flags: []cli.Flag{
 			scope("with --all: user, team, team:TEAM or project:NAME"),
 			&cli.BoolFlag{Name: "all", Usage: "all documents of --scope"}, command.YesFlag()}}))
 }
 
-func names(ctx context.Context, c *api.Client) ([]string, error) {
+func documentsNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListDocuments.Call(ctx, c, api.ListDocumentsRequest{})
 	return command.Each(list.Items, func(d api.DocumentView) string { return d.Name }), err
 }
 
-func ids(ctx context.Context, c *api.Client) ([]command.ID, error) {
+func documentsIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := api.ListDocuments.Call(ctx, c, api.ListDocumentsRequest{})
 	return command.Each(list.Items, func(d api.DocumentView) command.ID { return command.ID{ID: d.ID, About: d.Name} }), err
 }
 
-func add(ctx context.Context, c *command.Call) error {
+func documentsAdd(ctx context.Context, c *command.Call) error {
 	f, err := os.Open(c.Arg(0))
 	if err != nil {
 		return fmt.Errorf("reading the file: %w", err)
@@ -71,7 +69,7 @@ func add(ctx context.Context, c *command.Call) error {
 	return c.Report(d, "saved as %s (%s, %s): %s", d.Name, d.ScopeName, d.ID, command.Count(d.Pages, "page"))
 }
 
-func list(ctx context.Context, c *command.Call) error {
+func documentsList(ctx context.Context, c *command.Call) error {
 	list, err := api.ListDocuments.Call(ctx, c.API, api.ListDocumentsRequest{Scope: c.Cmd.String("scope")})
 	if err != nil {
 		return err
@@ -87,7 +85,7 @@ func list(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func show(ctx context.Context, c *command.Call) error {
+func documentsShow(ctx context.Context, c *command.Call) error {
 	only := c.Cmd.Int("page")
 	var all api.DocumentPage
 	for n := max(only, 1); ; n++ {
@@ -107,7 +105,7 @@ func show(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func search(ctx context.Context, c *command.Call) error {
+func documentsSearch(ctx context.Context, c *command.Call) error {
 	list, err := api.SearchDocuments.Call(ctx, c.API, api.SearchDocumentsRequest{Query: c.Arg(0), In: c.Cmd.String("in"), Limit: c.Cmd.Int("limit")})
 	if err != nil {
 		return err
@@ -127,7 +125,7 @@ func search(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func remove(ctx context.Context, c *command.Call) error {
+func documentsRemove(ctx context.Context, c *command.Call) error {
 	scope := c.Cmd.String("scope")
 	if c.Cmd.Bool("all") {
 		if scope == "" || c.Arg(0) != "" {

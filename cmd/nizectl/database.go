@@ -1,6 +1,4 @@
-// Package database is the noun database of nizectl. nizectl opens none: nized,
-// which stands beside it, does.
-package database
+package main
 
 import (
 	"bytes"
@@ -21,17 +19,17 @@ import (
 	"nize/daemon/api"
 )
 
-// patience is how long nized may take to end once it was told to.
-const patience = 10 * time.Second
+// nizedPatience is how long nized may take to end once it was told to.
+const nizedPatience = 10 * time.Second
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// databaseCommand is the group of commands.
+func databaseCommand(a *command.App) *cli.Command {
 	return command.Group("database", "copy an installation; check the database's clock",
-		a.Command(command.Leaf{Name: "clock", Usage: "show the database's clock, or set it back", Run: clock,
+		a.Command(command.Leaf{Name: "clock", Usage: "show the database's clock, or set it back", Run: databaseClock,
 			More: "Tokens, sessions and approvals expire by a clock that is kept in the database and never goes back. A machine whose clock was far ahead may have left its time there: " +
 				"then everything that expires counts as expired. --repair sets it back to the present. What was deleted as expired meanwhile is gone, and events keep the times that they were written with.",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "repair", Usage: "set it back to the present"}}}),
-		a.Command(command.Leaf{Name: "copy", Usage: "copy an installation to another database", Run: copyDatabase,
+		a.Command(command.Leaf{Name: "copy", Usage: "copy an installation to another database", Run: databaseCopy,
 			More: "No nized may use that one. The copy is verified.\nEach URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
 				"The target is empty, and no nized uses either. Secrets stay sealed under the same key, which is not in the database: nize.key of the data directory, or $NIZE_MASTER_KEY.",
 			Flags: []cli.Flag{
@@ -40,7 +38,7 @@ func Command(a *command.App) *cli.Command {
 			}}))
 }
 
-func clock(ctx context.Context, c *command.Call) error {
+func databaseClock(ctx context.Context, c *command.Call) error {
 	op := api.GetClock
 	if c.Cmd.Bool("repair") {
 		op = api.RepairClock
@@ -65,13 +63,13 @@ func clock(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func copyDatabase(ctx context.Context, c *command.Call) error {
+func databaseCopy(ctx context.Context, c *command.Call) error {
 	from, to := c.Cmd.String("from"), c.Cmd.String("to")
 	if from == "" || to == "" {
 		return command.Usagef("database copy needs --from URL --to URL, each a data directory or postgres://USER@HOST/NAME")
 	}
 	done := c.Busy("copying the database…")
-	out, err := nized(ctx, "copy", "--from", from, "--to", to)
+	out, err := runNized(ctx, "copy", "--from", from, "--to", to)
 	done()
 	if err != nil {
 		return err
@@ -95,9 +93,9 @@ func copyDatabase(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// nized runs the program that is installed beside this one, else the one that the
+// runNized runs the program that is installed beside this one, else the one that the
 // shell would find.
-func nized(ctx context.Context, args ...string) ([]byte, error) {
+func runNized(ctx context.Context, args ...string) ([]byte, error) {
 	program := ""
 	if self, err := os.Executable(); err == nil {
 		program = filepath.Join(filepath.Dir(self), "nized")
@@ -109,7 +107,7 @@ func nized(ctx context.Context, args ...string) ([]byte, error) {
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = nizedPatience
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()

@@ -1,6 +1,4 @@
-// Package credentials has the commands about sealed values: those of one server, and
-// declared ones, which tools and servers share.
-package credentials
+package main
 
 import (
 	"context"
@@ -24,17 +22,17 @@ func keyFlags(more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// credentialsCommand is the group of commands.
+func credentialsCommand(a *command.App) *cli.Command {
 	return command.Group("credentials", "manage sealed values that servers and tools need",
-		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "SERVICE [NAME]", Usage: "seal a value from standard input", Names: services, Run: set,
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "SERVICE [NAME]", Usage: "seal a value from standard input", Names: credentialsServices, Run: credentialsSet,
 			Flags: keyFlags(&cli.StringFlag{Name: "host", Usage: "the only `HOST` it may be sent to (default: the first that it is bound to)"}),
 			More: "The server need not exist yet. For a declared credential leave NAME out.\nnizectl credentials add tracker TRACKER < key.txt\n" +
 				"nizectl credentials add jira                                  # a declared one; says what to give, and asks\n" +
 				"nizectl credentials add \"Mon MCP\" TRACKER --scope project --owner sales < key.txt  # by the label that its programs give a server"}),
-		a.Command(command.Leaf{Name: "list", Usage: "list credentials, never their values", Run: list,
+		a.Command(command.Leaf{Name: "list", Usage: "list credentials, never their values", Run: credentialsList,
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "declared", Usage: "the declared ones, and whether you have them"}}}),
-		a.Command(command.Leaf{Name: "declare", Args: "ID", Usage: "declare a credential that tools and servers share", Names: declaredNames, Run: declare, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "declare", Args: "ID", Usage: "declare a credential that tools and servers share", Names: credentialsDeclaredNames, Run: credentialsDeclare, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "what people read (default: ID)"},
 			&cli.StringFlag{Name: "mode", Usage: "who gives it: user-apikey or team-apikey, a key; user-oauth or team-oauth, by signing in"},
 			&cli.StringFlag{Name: "instructions", Usage: "what people read where they are asked for it, such as where to get one"},
@@ -51,11 +49,11 @@ func Command(a *command.App) *cli.Command {
 				"nizectl credentials declare tracker --mode user-oauth --authorization-url https://auth.example.com/authorize --token-url https://auth.example.com/token --client-id nize-4711 --scope read --host api.example.com < secret.txt\n" +
 				"nizectl servers add jira-mcp --url https://mcp.example.com/mcp --credential jira\n" +
 				"an extension names it in extension.json: \"credentialId\": \"jira\""}),
-		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in", Names: declaredNames, Run: connect, Flags: []cli.Flag{ownerFlag(), servers.PasteFlag()},
+		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in", Names: credentialsDeclaredNames, Run: credentialsConnect, Flags: []cli.Flag{ownerFlag(), servers.PasteFlag()},
 			More: "nizectl credentials connect tracker\nnizectl credentials connect tracker --owner slack:T012345    # a team's"}),
-		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "forget a sign-in, and revoke it if possible", Names: declaredNames, Run: disconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a declared credential and what uses it", Names: declaredNames, Run: show}),
-		a.Command(command.Leaf{Name: "remove", Args: "SERVICE [NAME]", Usage: "remove a credential, or a declaration", More: "Without NAME: the declaration of that id and all its values.", Names: services, Run: remove, Flags: keyFlags(command.YesFlag())}),
+		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "forget a sign-in, and revoke it if possible", Names: credentialsDeclaredNames, Run: credentialsDisconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a declared credential and what uses it", Names: credentialsDeclaredNames, Run: credentialsShow}),
+		a.Command(command.Leaf{Name: "remove", Args: "SERVICE [NAME]", Usage: "remove a credential, or a declaration", More: "Without NAME: the declaration of that id and all its values.", Names: credentialsServices, Run: credentialsRemove, Flags: keyFlags(command.YesFlag())}),
 	)
 }
 
@@ -63,13 +61,13 @@ func ownerFlag() cli.Flag {
 	return &cli.StringFlag{Name: "owner", Usage: "the team's id, or the person (default: you)"}
 }
 
-func declaredNames(ctx context.Context, c *api.Client) ([]string, error) {
+func credentialsDeclaredNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListDeclarations.Call(ctx, c, api.Empty{})
 	return command.Each(list.Items, func(d api.DeclarationView) string { return d.ID }), err
 }
 
-func services(ctx context.Context, c *api.Client) ([]string, error) {
-	names, err := declaredNames(ctx, c)
+func credentialsServices(ctx context.Context, c *api.Client) ([]string, error) {
+	names, err := credentialsDeclaredNames(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +75,8 @@ func services(ctx context.Context, c *api.Client) ([]string, error) {
 	return append(names, all...), err
 }
 
-// keyOf reads what names a credential.
-func keyOf(c *command.Call) (store.CredentialKey, error) {
+// credentialsKeyOf reads what names a credential.
+func credentialsKeyOf(c *command.Call) (store.CredentialKey, error) {
 	key := store.CredentialKey{Scope: c.Cmd.String("scope"), Owner: c.Cmd.String("owner"), Service: c.Arg(0), Name: c.Arg(1)}
 	if !slices.Contains([]string{"system", "team", "project", "user"}, key.Scope) {
 		return key, command.Usagef("--scope %s: want system, team, project or user", key.Scope)
@@ -99,8 +97,8 @@ func keyOf(c *command.Call) (store.CredentialKey, error) {
 	return key, nil
 }
 
-func set(ctx context.Context, c *command.Call) error {
-	key, err := keyOf(c)
+func credentialsSet(ctx context.Context, c *command.Call) error {
+	key, err := credentialsKeyOf(c)
 	if err != nil {
 		return err
 	}
@@ -126,7 +124,7 @@ func set(ctx context.Context, c *command.Call) error {
 	return c.Report(key, "credential %s of %s is sealed", key.Name, key.Service)
 }
 
-func list(ctx context.Context, c *command.Call) error {
+func credentialsList(ctx context.Context, c *command.Call) error {
 	declared, err := api.ListDeclarations.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
@@ -135,7 +133,7 @@ func list(ctx context.Context, c *command.Call) error {
 		if c.JSON {
 			return c.PrintJSON(command.Items(declared.Items))
 		}
-		return table(c, declared.Items)
+		return credentialsTable(c, declared.Items)
 	}
 	list, err := api.ListCredentials.Call(ctx, c.API, api.Empty{})
 	if err != nil {
@@ -145,7 +143,7 @@ func list(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(command.Items(list.Items))
 	}
 	if len(declared.Items) > 0 {
-		if err := table(c, declared.Items); err != nil {
+		if err := credentialsTable(c, declared.Items); err != nil {
 			return err
 		}
 		c.Line("")
@@ -158,23 +156,23 @@ func list(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func table(c *command.Call, list []api.DeclarationView) error {
+func credentialsTable(c *command.Call, list []api.DeclarationView) error {
 	t := c.Table("DECLARED", "NAME", "MODE", "WHEN MISSING", "YOU")
 	for _, d := range list {
-		t.Row(d.ID, d.Name, string(d.Mode), d.WhenMissing, connected(d))
+		t.Row(d.ID, d.Name, string(d.Mode), d.WhenMissing, credentialsConnected(d))
 	}
 	t.Print("nothing is declared: nizectl credentials declare ID --mode user-apikey")
 	return nil
 }
 
-func connected(d api.DeclarationView) string {
+func credentialsConnected(d api.DeclarationView) string {
 	if d.Connected {
 		return "connected"
 	}
 	return "not connected"
 }
 
-func declare(ctx context.Context, c *command.Call) error {
+func credentialsDeclare(ctx context.Context, c *command.Call) error {
 	d := credential.Declaration{ID: c.Arg(0)}
 	if old, err := api.GetDeclaration.Call(ctx, c.API, api.DeclarationRequest{ID: d.ID}); err == nil {
 		d = old.Declaration // what is not given stays
@@ -192,7 +190,7 @@ func declare(ctx context.Context, c *command.Call) error {
 	if d.Mode == "" {
 		return command.Usagef("credentials declare needs --mode: user-apikey, where each person gives a key of theirs, or team-apikey, where the admins of a team give one for all in it; user-oauth or team-oauth, where they sign in")
 	}
-	secret, err := declareOAuth(c, &d)
+	secret, err := credentialsDeclareOAuth(c, &d)
 	if err != nil {
 		return err
 	}
@@ -206,10 +204,10 @@ func declare(ctx context.Context, c *command.Call) error {
 	return c.Report(made, "credential %s is declared; give it with nizectl credentials add %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
 }
 
-// declareOAuth puts the flags about signing in into a declaration, and asks for the
+// credentialsDeclareOAuth puts the flags about signing in into a declaration, and asks for the
 // secret of its client: that belongs to the addresses, so with other ones it is asked
 // for again.
-func declareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret, err error) {
+func credentialsDeclareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret, err error) {
 	if !d.Mode.SignsIn() {
 		for _, flag := range []string{"authorization-url", "token-url", "revocation-url", "issuer", "client-id", "client-auth", "scope"} {
 			if c.Cmd.IsSet(flag) {
@@ -249,7 +247,7 @@ func declareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret
 	return secret, err
 }
 
-func connect(ctx context.Context, c *command.Call) error {
+func credentialsConnect(ctx context.Context, c *command.Call) error {
 	flow, err := api.LoginDeclared.Call(ctx, c.API, api.LoginDeclaredRequest{ID: c.Arg(0), Owner: c.Cmd.String("owner"), Paste: c.Cmd.Bool("paste")})
 	if err != nil {
 		return err
@@ -260,7 +258,7 @@ func connect(ctx context.Context, c *command.Call) error {
 	return servers.ShowFlow(ctx, c, flow)
 }
 
-func disconnect(ctx context.Context, c *command.Call) error {
+func credentialsDisconnect(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Forget what signing in to %s gave?", c.Arg(0)); err != nil {
 		return err
 	}
@@ -271,7 +269,7 @@ func disconnect(ctx context.Context, c *command.Call) error {
 	return c.Report(key, "%s is disconnected", c.Arg(0))
 }
 
-func show(ctx context.Context, c *command.Call) error {
+func credentialsShow(ctx context.Context, c *command.Call) error {
 	d, err := api.GetDeclaration.Call(ctx, c.API, api.DeclarationRequest{ID: c.Arg(0)})
 	if err != nil {
 		return err
@@ -293,20 +291,20 @@ func show(ctx context.Context, c *command.Call) error {
 		c.Field("as client", d.OAuth.ClientID)
 		c.Field("scopes", strings.Join(d.OAuth.Scopes, " "))
 	}
-	c.Field("you", connected(d))
+	c.Field("you", credentialsConnected(d))
 	c.Field("given", command.Count(d.Given, "value"))
 	c.Field("servers", strings.Join(d.Servers, ", "))
 	c.Field("tools", strings.Join(d.Tools, ", "))
 	return nil
 }
 
-func remove(ctx context.Context, c *command.Call) error {
-	key, err := keyOf(c)
+func credentialsRemove(ctx context.Context, c *command.Call) error {
+	key, err := credentialsKeyOf(c)
 	if err != nil {
 		return err
 	}
 	if key.Name == "" {
-		return removeDeclared(ctx, c, key.Service)
+		return credentialsRemoveDeclared(ctx, c, key.Service)
 	}
 	if err := c.Confirm("Remove the credential %s of %s?", key.Name, key.Service); err != nil {
 		return err
@@ -317,9 +315,9 @@ func remove(ctx context.Context, c *command.Call) error {
 	return c.Removed("credential", key.Service+"/"+key.Name)
 }
 
-// removeDeclared removes a declaration. One person's or one team's value of it is
+// credentialsRemoveDeclared removes a declaration. One person's or one team's value of it is
 // removed by its name.
-func removeDeclared(ctx context.Context, c *command.Call, id string) error {
+func credentialsRemoveDeclared(ctx context.Context, c *command.Call, id string) error {
 	if c.Cmd.IsSet("scope") || c.Cmd.IsSet("owner") {
 		return command.Usagef("to remove one value: nizectl credentials remove %s %s --scope user|team --owner WHO", id, credential.KeyName)
 	}

@@ -1,5 +1,4 @@
-// Package hooks is the noun hooks of nizectl: what stands around calls.
-package hooks
+package main
 
 import (
 	"cmp"
@@ -18,8 +17,8 @@ import (
 	"nize/store/hooks"
 )
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// hooksCommand is the group of commands.
+func hooksCommand(a *command.App) *cli.Command {
 	tool := &cli.StringFlag{Name: "tool", Usage: "only around tools of this `PATTERN`: server:tool, server:*; a meta-tool is nize:NAME"}
 	priority := &cli.IntFlag{Name: "priority", Usage: "`N`: lower ones run first within a scope (default: 100)"}
 	config := &cli.StringFlag{Name: "config", Usage: "`JSON`, or @FILE"}
@@ -27,18 +26,18 @@ func Command(a *command.App) *cli.Command {
 	owner := &cli.StringFlag{Name: "owner", Usage: "the `PERSON` who set it for their own calls (for admins; default: it is an admin's hook)"}
 	scopeID := &cli.StringFlag{Name: "scope-id", Usage: "SERVER, USER or USER/SERVER: `ID` of what the scope is about"}
 	return command.Group("hooks", "manage hooks around tool calls",
-		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a hook, effective at once", Run: add,
+		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a hook, effective at once", Run: hooksAdd,
 			More: "nizectl hooks add careful --hook-type rate-limit --config '{\"calls\":20,\"per\":\"1m\",\"by\":[\"user\"]}'\n" +
 				"nizectl hooks add check --hook-type exec --tool 'tracker:*' --config '{\"command\":[\"/usr/local/bin/check\"],\"timeout\":\"2s\"}'\n" +
 				"An admin's hook stands around everybody's calls, or those of its scope. Others add hooks of scope user or user_server for their own calls, of type " + strings.Join(hooks.PersonalTypes, ", ") + ". They run inside those of admins.",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "hook-type", Usage: strings.Join(hooks.Types, ", ")}, scope, scopeID, owner, tool, priority, config}}),
-		a.Command(command.Leaf{Name: "list", Usage: "list hooks in the order in which they run", Run: list, Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "also the built-in ones and those of admins, each with its place in the order"}}}),
-		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a hook", Names: names, Run: show, Flags: []cli.Flag{owner}}),
-		a.Command(command.Leaf{Name: "edit", Args: "NAME", Usage: "change a hook", Names: names, Run: edit, Flags: []cli.Flag{scope, scopeID, owner, tool, priority, config}}),
-		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "enable a hook", Names: names, Run: enable(true), Flags: []cli.Flag{owner}}),
-		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "disable a hook and keep it", Names: names, Run: enable(false), Flags: []cli.Flag{owner}}),
-		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a hook", Names: names, Run: remove, Flags: []cli.Flag{owner, command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "try a hook with a sample call that isn't made", Names: names, Run: test, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "list", Usage: "list hooks in the order in which they run", Run: hooksList, Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "also the built-in ones and those of admins, each with its place in the order"}}}),
+		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a hook", Names: hooksNames, Run: hooksShow, Flags: []cli.Flag{owner}}),
+		a.Command(command.Leaf{Name: "edit", Args: "NAME", Usage: "change a hook", Names: hooksNames, Run: hooksEdit, Flags: []cli.Flag{scope, scopeID, owner, tool, priority, config}}),
+		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "enable a hook", Names: hooksNames, Run: hooksEnable(true), Flags: []cli.Flag{owner}}),
+		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "disable a hook and keep it", Names: hooksNames, Run: hooksEnable(false), Flags: []cli.Flag{owner}}),
+		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a hook", Names: hooksNames, Run: hooksRemove, Flags: []cli.Flag{owner, command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "try a hook with a sample call that isn't made", Names: hooksNames, Run: hooksTest, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "tool", Usage: "the `TOOL` of the call: server:tool, or nize:execute_tool and so on"},
 			&cli.StringFlag{Name: "args", Usage: "its arguments: `JSON`, or @FILE"},
 			&cli.StringFlag{Name: "result", Usage: "its result: `TEXT`, a CallToolResult as JSON, or @FILE"},
@@ -47,18 +46,18 @@ func Command(a *command.App) *cli.Command {
 	)
 }
 
-func names(ctx context.Context, c *api.Client) ([]string, error) {
+func hooksNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListHooks.Call(ctx, c, api.ListHooksRequest{})
 	return command.Each(list.Items, func(h api.Hook) string { return h.Name }), err
 }
 
-// request names the hook of a command.
-func request(c *command.Call) api.HookRequest {
+// hooksRequest names the hook of a command.
+func hooksRequest(c *command.Call) api.HookRequest {
 	return api.HookRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner")}
 }
 
-// read is a value of a flag, or what the file holds that it names by @.
-func read(flag, value string) ([]byte, error) {
+// hooksRead is a value of a flag, or what the file holds that it names by @.
+func hooksRead(flag, value string) ([]byte, error) {
 	path, ok := strings.CutPrefix(value, "@")
 	if !ok {
 		return []byte(value), nil
@@ -70,12 +69,12 @@ func read(flag, value string) ([]byte, error) {
 	return text, nil
 }
 
-// readJSON is read for what must be JSON; nil where the flag isn't given.
-func readJSON(c *command.Call, flag string) (json.RawMessage, error) {
+// hooksReadJSON is read for what must be JSON; nil where the flag isn't given.
+func hooksReadJSON(c *command.Call, flag string) (json.RawMessage, error) {
 	if !c.Cmd.IsSet(flag) {
 		return nil, nil
 	}
-	text, err := read(flag, c.Cmd.String(flag))
+	text, err := hooksRead(flag, c.Cmd.String(flag))
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +84,11 @@ func readJSON(c *command.Call, flag string) (json.RawMessage, error) {
 	return text, nil
 }
 
-func add(ctx context.Context, c *command.Call) error {
+func hooksAdd(ctx context.Context, c *command.Call) error {
 	if c.Cmd.String("hook-type") == "" {
 		return command.Usagef("hooks add needs --hook-type: %s", strings.Join(hooks.Types, ", "))
 	}
-	config, err := readJSON(c, "config")
+	config, err := hooksReadJSON(c, "config")
 	if err != nil {
 		return err
 	}
@@ -102,38 +101,38 @@ func add(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	return report(c, h, "added")
+	return hooksReport(c, h, "added")
 }
 
-func report(c *command.Call, h api.Hook, what string) error {
+func hooksReport(c *command.Call, h api.Hook, what string) error {
 	if c.JSON {
 		return c.PrintJSON(h)
 	}
-	c.Note("hook %s %s: %s", h.Name, what, where(h))
+	c.Note("hook %s %s: %s", h.Name, what, hooksWhere(h))
 	return nil
 }
 
-// where says around what a hook runs.
-func where(h api.Hook) string {
+// hooksWhere says around what a hook runs.
+func hooksWhere(h api.Hook) string {
 	tool := "every tool and meta-tool"
 	if h.Tool != "" {
 		tool = h.Tool
 	}
-	text := fmt.Sprintf("%s, around %s, %s", h.Type, tool, scopeWords(h))
+	text := fmt.Sprintf("%s, around %s, %s", h.Type, tool, hooksScopeWords(h))
 	if !h.Enabled {
 		text += ", disabled"
 	}
 	return text
 }
 
-func scopeWords(h api.Hook) string {
+func hooksScopeWords(h api.Hook) string {
 	if h.Scope == hooks.Global {
 		return string(h.Scope)
 	}
 	return string(h.Scope) + " " + h.ScopeName
 }
 
-func list(ctx context.Context, c *command.Call) error {
+func hooksList(ctx context.Context, c *command.Call) error {
 	l, err := api.ListHooks.Call(ctx, c.API, api.ListHooksRequest{All: c.Cmd.Bool("all")})
 	if err != nil {
 		return err
@@ -158,9 +157,9 @@ func list(ctx context.Context, c *command.Call) error {
 		if h.BuiltIn {
 			priority = "-"
 		}
-		row := []string{h.Name, h.Type, scopeWords(h), cmp.Or(h.Tool, "-"), priority, state}
+		row := []string{h.Name, h.Type, hooksScopeWords(h), cmp.Or(h.Tool, "-"), priority, state}
 		if setBy {
-			row = append(row, setter(h))
+			row = append(row, hooksSetter(h))
 		}
 		if c.Cmd.Bool("all") {
 			row = append([]string{strconv.Itoa(h.Order)}, row...)
@@ -171,8 +170,8 @@ func list(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// setter is who set a hook.
-func setter(h api.Hook) string {
+// hooksSetter is who set a hook.
+func hooksSetter(h api.Hook) string {
 	switch {
 	case h.BuiltIn:
 		return "built in"
@@ -182,8 +181,8 @@ func setter(h api.Hook) string {
 	return cmp.Or(h.OwnerName, h.Owner)
 }
 
-func show(ctx context.Context, c *command.Call) error {
-	h, err := api.GetHook.Call(ctx, c.API, request(c))
+func hooksShow(ctx context.Context, c *command.Call) error {
+	h, err := api.GetHook.Call(ctx, c.API, hooksRequest(c))
 	if err != nil {
 		return err
 	}
@@ -191,9 +190,9 @@ func show(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(h)
 	}
 	c.Field("hook", h.Name)
-	c.Field("runs", where(h))
+	c.Field("runs", hooksWhere(h))
 	if h.Owner != "" {
-		c.Field("set by", setter(h))
+		c.Field("set by", hooksSetter(h))
 	}
 	c.Field("priority", strconv.Itoa(h.Priority))
 	c.Field("config", string(h.Config))
@@ -206,10 +205,10 @@ func show(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func edit(ctx context.Context, c *command.Call) error {
-	req := api.PatchHookRequest{HookRequest: request(c)}
+func hooksEdit(ctx context.Context, c *command.Call) error {
+	req := api.PatchHookRequest{HookRequest: hooksRequest(c)}
 	var err error
-	if req.Config, err = readJSON(c, "config"); err != nil {
+	if req.Config, err = hooksReadJSON(c, "config"); err != nil {
 		return err
 	}
 	text := func(flag string) *string {
@@ -235,12 +234,12 @@ func edit(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	return report(c, h, "changed")
+	return hooksReport(c, h, "changed")
 }
 
-func enable(on bool) func(context.Context, *command.Call) error {
+func hooksEnable(on bool) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
-		h, err := api.PatchHook.Call(ctx, c.API, api.PatchHookRequest{HookRequest: request(c), Enabled: &on})
+		h, err := api.PatchHook.Call(ctx, c.API, api.PatchHookRequest{HookRequest: hooksRequest(c), Enabled: &on})
 		if err != nil {
 			return err
 		}
@@ -248,31 +247,31 @@ func enable(on bool) func(context.Context, *command.Call) error {
 		if on {
 			what = "enabled"
 		}
-		return report(c, h, what)
+		return hooksReport(c, h, what)
 	}
 }
 
-func remove(ctx context.Context, c *command.Call) error {
+func hooksRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove hook %s?", c.Arg(0)); err != nil {
 		return err
 	}
-	if _, err := api.RemoveHook.Call(ctx, c.API, request(c)); err != nil {
+	if _, err := api.RemoveHook.Call(ctx, c.API, hooksRequest(c)); err != nil {
 		return err
 	}
 	return c.Removed("hook", c.Arg(0))
 }
 
-func test(ctx context.Context, c *command.Call) error {
+func hooksTest(ctx context.Context, c *command.Call) error {
 	if c.Cmd.String("tool") == "" {
 		return command.Usagef("hooks test needs --tool server:tool")
 	}
-	args, err := readJSON(c, "args")
+	args, err := hooksReadJSON(c, "args")
 	if err != nil {
 		return err
 	}
-	req := api.TestHookRequest{HookRequest: request(c), Tool: c.Cmd.String("tool"), Arguments: args, User: c.Cmd.String("user")}
+	req := api.TestHookRequest{HookRequest: hooksRequest(c), Tool: c.Cmd.String("tool"), Arguments: args, User: c.Cmd.String("user")}
 	if c.Cmd.IsSet("result") {
-		text, err := read("result", c.Cmd.String("result"))
+		text, err := hooksRead("result", c.Cmd.String("result"))
 		if err != nil {
 			return err
 		}

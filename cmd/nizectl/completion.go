@@ -1,5 +1,4 @@
-// Package completion has the scripts that complete names in shells.
-package completion
+package main
 
 import (
 	"context"
@@ -14,11 +13,11 @@ import (
 // was typed, so that Tab runs a $(command) in it, and does nothing where the
 // package bash-completion lacks.
 //
-//go:embed nizectl.*
-var scripts embed.FS
+//go:embed completion/nizectl.*
+var completionScripts embed.FS
 
-// Command makes the library's command ours.
-func Command(a *command.App, c *cli.Command) {
+// completionCommand makes the library's command ours.
+func completionCommand(a *command.App, c *cli.Command) {
 	*c = *command.Group("completion", "print the completion script of a shell")
 	for _, shell := range []struct{ name, usage, more string }{
 		{"bash", "print the script for bash 3.2 and newer", "In ~/.bashrc: source <(nizectl completion bash)"},
@@ -27,7 +26,7 @@ func Command(a *command.App, c *cli.Command) {
 	} {
 		c.Commands = append(c.Commands, a.Command(command.Leaf{Name: shell.name, Usage: shell.usage, More: shell.more,
 			Run: func(_ context.Context, c *command.Call) error {
-				script, err := scripts.ReadFile("nizectl." + shell.name)
+				script, err := completionScripts.ReadFile("completion/nizectl." + shell.name)
 				if err != nil {
 					return err
 				}

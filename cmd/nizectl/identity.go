@@ -1,5 +1,4 @@
-// Package identity has the commands about the company's identity provider.
-package identity
+package main
 
 import (
 	"context"
@@ -11,11 +10,11 @@ import (
 	"nize/daemon/api"
 )
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// identityCommand is the group of commands.
+func identityCommand(a *command.App) *cli.Command {
 	return command.Group("identity", "sign people in with the company's account",
 		command.Group("oidc", "manage the identity provider (OpenID Connect)",
-			a.Command(command.Leaf{Name: "set", Usage: "set the provider, or replace it", Run: set, Flags: []cli.Flag{
+			a.Command(command.Leaf{Name: "set", Usage: "set the provider, or replace it", Run: identitySet, Flags: []cli.Flag{
 				&cli.StringFlag{Name: "issuer", Usage: "`URL` at which the provider publishes /.well-known/openid-configuration"},
 				&cli.StringFlag{Name: "client-id", Usage: "`ID` of nize at the provider"},
 				&cli.StringFlag{Name: "name", Usage: "`NAME` that people know the provider by (default: the issuer's host)"},
@@ -23,14 +22,14 @@ func Command(a *command.App) *cli.Command {
 				&cli.StringFlag{Name: "groups-claim", Usage: "`CLAIM` that names a person's groups (default: groups)"},
 				&cli.BoolFlag{Name: "force", Usage: "store it without asking the provider"},
 			}, More: "The client secret is read from standard input or asked for; an empty one is that of a public client.\nnizectl identity oidc set --issuer https://login.acme.example --client-id nize --name Acme < secret.txt"}),
-			a.Command(command.Leaf{Name: "show", Usage: "show the provider and what to register there", Run: show}),
-			a.Command(command.Leaf{Name: "test", Usage: "ask the provider for all that a sign-in needs", Run: test}),
-			a.Command(command.Leaf{Name: "remove", Usage: "remove the provider; people keep their other ways in", Run: remove, Flags: []cli.Flag{command.YesFlag()}}),
+			a.Command(command.Leaf{Name: "show", Usage: "show the provider and what to register there", Run: identityShow}),
+			a.Command(command.Leaf{Name: "test", Usage: "ask the provider for all that a sign-in needs", Run: identityTest}),
+			a.Command(command.Leaf{Name: "remove", Usage: "remove the provider; people keep their other ways in", Run: identityRemove, Flags: []cli.Flag{command.YesFlag()}}),
 		),
 	)
 }
 
-func set(ctx context.Context, c *command.Call) error {
+func identitySet(ctx context.Context, c *command.Call) error {
 	if c.Cmd.String("issuer") == "" || c.Cmd.String("client-id") == "" {
 		return command.Usagef("--issuer URL and --client-id ID are needed; the provider shows both where nize is registered")
 	}
@@ -50,7 +49,7 @@ func set(ctx context.Context, c *command.Call) error {
 	return c.Report(p, "people can sign in with %s; register %s there as redirect URI, then: nizectl identity oidc test", p.Name, p.RedirectURI)
 }
 
-func show(ctx context.Context, c *command.Call) error {
+func identityShow(ctx context.Context, c *command.Call) error {
 	p, err := api.GetOIDC.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
@@ -58,11 +57,11 @@ func show(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(p)
 	}
-	fields(c, p)
+	identityFields(c, p)
 	return nil
 }
 
-func fields(c *command.Call, p api.OIDC) {
+func identityFields(c *command.Call, p api.OIDC) {
 	secret := "none: a public client"
 	if p.HasSecret {
 		secret = "set"
@@ -78,7 +77,7 @@ func fields(c *command.Call, p api.OIDC) {
 	c.Field("set", c.When(p.Updated))
 }
 
-func test(ctx context.Context, c *command.Call) error {
+func identityTest(ctx context.Context, c *command.Call) error {
 	done := c.Busy("asking the provider …")
 	t, err := api.TestOIDC.Call(ctx, c.API, api.Empty{})
 	done()
@@ -108,7 +107,7 @@ func test(ctx context.Context, c *command.Call) error {
 	return failed
 }
 
-func remove(ctx context.Context, c *command.Call) error {
+func identityRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the identity provider? Nobody can sign in with it then."); err != nil {
 		return err
 	}

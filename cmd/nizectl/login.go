@@ -1,6 +1,4 @@
-// Package login has the commands about signing in: a browser's, and what a
-// browser's page asks for by a code.
-package login
+package main
 
 import (
 	"cmp"
@@ -13,20 +11,20 @@ import (
 	"nize/daemon/api"
 )
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// loginCommand is the group of commands.
+func loginCommand(a *command.App) *cli.Command {
 	user := func(usage string) cli.Flag { return &cli.StringFlag{Name: "user", Usage: usage} }
-	group := a.Command(command.Leaf{Name: "login", Usage: "print an address that signs a browser in", Run: start, Flags: []cli.Flag{user("whose browser it is (admins; default: you)")}})
+	group := a.Command(command.Leaf{Name: "login", Usage: "print an address that signs a browser in", Run: loginStart, Flags: []cli.Flag{user("whose browser it is (admins; default: you)")}})
 	group.Commands = []*cli.Command{
-		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm a page's code and print its number", Run: approve, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
-		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny what a page asks for", Run: deny}),
-		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: list, Flags: append(command.PageFlags(), user("only this person's"))}),
-		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", IDs: ids, Run: revoke}),
+		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm a page's code and print its number", Run: loginApprove, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
+		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny what a page asks for", Run: loginDeny}),
+		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: loginList, Flags: append(command.PageFlags(), user("only this person's"))}),
+		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", IDs: loginIDs, Run: loginRevoke}),
 	}
 	return group
 }
 
-func start(ctx context.Context, c *command.Call) error {
+func loginStart(ctx context.Context, c *command.Call) error {
 	made, err := api.StartLogin.Call(ctx, c.API, api.StartLoginRequest{User: c.Cmd.String("user")})
 	if err != nil {
 		return err
@@ -39,7 +37,7 @@ func start(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func approve(ctx context.Context, c *command.Call) error {
+func loginApprove(ctx context.Context, c *command.Call) error {
 	done, err := api.ApproveLogin.Call(ctx, c.API, api.LoginCodeRequest{Code: c.Arg(0), User: c.Cmd.String("user")})
 	if err != nil {
 		return err
@@ -49,11 +47,11 @@ func approve(ctx context.Context, c *command.Call) error {
 	}
 	c.Line("%s", display.Clean(done.Number.Reveal()))
 	c.Note("to be typed into the page; it signs %s in there", done.UserName)
-	describe(c, done.SignInRequest)
+	loginDescribe(c, done.SignInRequest)
 	return nil
 }
 
-func describe(c *command.Call, r api.SignInRequest) {
+func loginDescribe(c *command.Call, r api.SignInRequest) {
 	if r.Client == "" {
 		c.Note("a browser, from %s (%s)", r.Address, display.Clean(r.Browser))
 		return
@@ -61,7 +59,7 @@ func describe(c *command.Call, r api.SignInRequest) {
 	c.Note("%s (%s), which takes its code to %s, may: %s; asked from %s (%s)", display.Clean(r.Client), display.Clean(cmp.Or(r.Host, "an unverified name")), display.Clean(r.Redirect), display.Clean(r.Scope), r.Address, display.Clean(r.Browser))
 }
 
-func deny(ctx context.Context, c *command.Call) error {
+func loginDeny(ctx context.Context, c *command.Call) error {
 	r, err := api.DenyLogin.Call(ctx, c.API, api.LoginCodeRequest{Code: c.Arg(0)})
 	if err != nil {
 		return err
@@ -70,11 +68,11 @@ func deny(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(r)
 	}
 	c.Note("denied")
-	describe(c, r)
+	loginDescribe(c, r)
 	return nil
 }
 
-func list(ctx context.Context, c *command.Call) error {
+func loginList(ctx context.Context, c *command.Call) error {
 	list, err := api.ListLogins.Call(ctx, c.API, api.ListTokensRequest{User: c.Cmd.String("user"), Cursor: c.Cmd.String("cursor"), Limit: c.Cmd.Int("limit")})
 	if err != nil {
 		return err
@@ -91,12 +89,12 @@ func list(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-func ids(ctx context.Context, c *api.Client) ([]command.ID, error) {
+func loginIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := api.ListLogins.Call(ctx, c, api.ListTokensRequest{Limit: 500})
 	return command.Each(list.Items, func(t api.TokenView) command.ID { return command.ID{ID: t.ID, About: t.SignedIn.Browser} }), err
 }
 
-func revoke(ctx context.Context, c *command.Call) error {
+func loginRevoke(ctx context.Context, c *command.Call) error {
 	if _, err := api.RevokeLogin.Call(ctx, c.API, api.LoginIDRequest{ID: c.Arg(0)}); err != nil {
 		return err
 	}

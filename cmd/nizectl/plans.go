@@ -1,6 +1,4 @@
-// Package plans has the commands about plans: named monthly amounts that people and
-// teams are given.
-package plans
+package main
 
 import (
 	"context"
@@ -15,28 +13,28 @@ import (
 	"nize/store/plan"
 )
 
-// Command is the group of commands.
-func Command(a *command.App) *cli.Command {
+// plansCommand is the group of commands.
+func plansCommand(a *command.App) *cli.Command {
 	return command.Group("plans", "manage monthly allowances of people and teams",
-		a.Command(command.Leaf{Name: "add", Args: "PLAN", Usage: "add a plan, or change it", Names: names, Run: add, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "add", Args: "PLAN", Usage: "add a plan, or change it", Names: plansNames, Run: plansAdd, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "`NAME` that people read; PLAN if not given"},
 			&cli.Int64Flag{Name: "messages", Usage: "`N` messages a month; unlimited if not given"},
 			&cli.Int64Flag{Name: "tokens", Usage: "`N` tokens of models a month, as a budget"},
 			&cli.Float64Flag{Name: "credits", Usage: "`N` of models a month, as a budget: US dollars, or credits of the plan's own"},
 			&cli.StringFlag{Name: "credit-name", Usage: "`NAME` of the plan's own unit, such as 'AI credits'"},
 			&cli.Float64Flag{Name: "credit-usd", Usage: "`USD` that one of them is worth"}}}),
-		a.Command(command.Leaf{Name: "list", Usage: "list plans", Run: list}),
-		a.Command(command.Leaf{Name: "show", Args: "PLAN", Usage: "show a plan, who has it and what they used", Names: names, Run: show}),
-		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "assign a plan to people or a team", More: "SUBJECT is user:NAME, user:* (each person) or team:TEAM. PLAN none takes it away.", Names: names, Run: assign}),
-		a.Command(command.Leaf{Name: "remove", Args: "PLAN", Usage: "remove a plan that nobody has", Names: names, Run: remove, Flags: []cli.Flag{command.YesFlag()}}))
+		a.Command(command.Leaf{Name: "list", Usage: "list plans", Run: plansList}),
+		a.Command(command.Leaf{Name: "show", Args: "PLAN", Usage: "show a plan, who has it and what they used", Names: plansNames, Run: plansShow}),
+		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "assign a plan to people or a team", More: "SUBJECT is user:NAME, user:* (each person) or team:TEAM. PLAN none takes it away.", Names: plansNames, Run: plansAssign}),
+		a.Command(command.Leaf{Name: "remove", Args: "PLAN", Usage: "remove a plan that nobody has", Names: plansNames, Run: plansRemove, Flags: []cli.Flag{command.YesFlag()}}))
 }
 
-func names(ctx context.Context, c *api.Client) ([]string, error) {
+func plansNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListPlans.Call(ctx, c, api.Empty{})
 	return command.Each(list.Items, func(p api.PlanView) string { return p.ID }), err
 }
 
-func add(ctx context.Context, c *command.Call) error {
+func plansAdd(ctx context.Context, c *command.Call) error {
 	p := plan.Plan{Name: c.Cmd.String("name"), Tokens: c.Cmd.Int64("tokens"), Credits: c.Cmd.Float64("credits"), CreditName: c.Cmd.String("credit-name"), CreditUSD: c.Cmd.Float64("credit-usd")}
 	if p.Name == "" {
 		p.Name = c.Arg(0)
@@ -49,7 +47,7 @@ func add(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Report(made, "plan %s: %s", made.ID, amounts(made.Plan)); err != nil {
+	if err := c.Report(made, "plan %s: %s", made.ID, plansAmounts(made.Plan)); err != nil {
 		return err
 	}
 	if len(made.Given) == 0 {
@@ -58,8 +56,8 @@ func add(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// amounts is what a plan bounds, in words.
-func amounts(p plan.Plan) string {
+// plansAmounts is what a plan bounds, in words.
+func plansAmounts(p plan.Plan) string {
 	list := []string{"unlimited messages"}
 	if p.Messages != nil {
 		list[0] = strconv.FormatInt(*p.Messages, 10) + " messages"
@@ -74,7 +72,7 @@ func amounts(p plan.Plan) string {
 	return text
 }
 
-func list(ctx context.Context, c *command.Call) error {
+func plansList(ctx context.Context, c *command.Call) error {
 	list, err := api.ListPlans.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
@@ -84,13 +82,13 @@ func list(ctx context.Context, c *command.Call) error {
 	}
 	t := c.Table("PLAN", "NAME", "AMOUNTS", "GIVEN TO").Text(3)
 	for _, p := range list.Items {
-		t.Row(p.ID, p.Name, amounts(p.Plan), strings.Join(command.Each(p.Given, func(g api.PlanGiven) string { return g.Name }), ", "))
+		t.Row(p.ID, p.Name, plansAmounts(p.Plan), strings.Join(command.Each(p.Given, func(g api.PlanGiven) string { return g.Name }), ", "))
 	}
 	t.Print("no plans yet: nizectl plans add PLAN --messages 500")
 	return nil
 }
 
-func show(ctx context.Context, c *command.Call) error {
+func plansShow(ctx context.Context, c *command.Call) error {
 	list, err := api.ListPlans.Call(ctx, c.API, api.Empty{})
 	if err != nil {
 		return err
@@ -105,7 +103,7 @@ func show(ctx context.Context, c *command.Call) error {
 		}
 		c.Field("plan", p.ID)
 		c.Field("name", p.Name)
-		c.Field("amounts", amounts(p.Plan))
+		c.Field("amounts", plansAmounts(p.Plan))
 		c.Field("period ends", c.When(p.Ends))
 		for _, g := range p.Given {
 			used := "each their own"
@@ -119,7 +117,7 @@ func show(ctx context.Context, c *command.Call) error {
 	return store.Unknown("plan", c.Arg(0), ids)
 }
 
-func assign(ctx context.Context, c *command.Call) error {
+func plansAssign(ctx context.Context, c *command.Call) error {
 	id := c.Arg(0)
 	if id == "none" {
 		id = ""
@@ -134,7 +132,7 @@ func assign(ctx context.Context, c *command.Call) error {
 	return c.Report(g, "%s has the plan %s", g.Name, id)
 }
 
-func remove(ctx context.Context, c *command.Call) error {
+func plansRemove(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Remove the plan %s?", c.Arg(0)); err != nil {
 		return err
 	}
