@@ -85,8 +85,12 @@ func inline(text string) string { return strings.ReplaceAll(Escape(text), "·", 
 const maxTitle = 80
 
 // titleOf returns the tool's title, which its server chose, or "" if it doesn't say more
-// than the name.
+// than the name. The title of an ask is not accepted with a definition: each step brings
+// its own, which may not be what the step does, so it is shown among the claims alone.
 func titleOf(card store.Card) string {
+	if card.Asked {
+		return ""
+	}
 	title := inline(Brief(card.Title, maxTitle))
 	if title == card.Tool || card.Server+":"+title == card.Tool {
 		return ""

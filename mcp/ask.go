@@ -52,6 +52,9 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 	ask.Grant = ""
 	asked := store.Request{Tool: id, Args: want, Why: req.Why, Step: askStep(by, req), Ask: &ask}
 	inv, tool, err := g.plan(ctx, by, asked)
+	if failure := callError(err); err != nil && failure.Code == store.CodeNotFound { // the caller looks for a source, not for a tool
+		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("source %q not found, or not shared with you; an admin adds one by nizectl servers add NAME --external", req.Source)}
+	}
 	if err != nil {
 		return g.refuseAsk(ctx, by, asked, err)
 	}

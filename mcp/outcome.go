@@ -46,10 +46,10 @@ func withoutPrivate(o store.Outcome) store.Outcome {
 // callError returns err as a caller may see it: an error of unknown type becomes "internal
 // error".
 func callError(err error) *store.CallError {
-	var fastSession *store.CallError
+	var failure *store.CallError
 	switch {
-	case errors.As(err, &fastSession):
-		return fastSession
+	case errors.As(err, &failure):
+		return failure
 	case errors.Is(err, context.Canceled):
 		return &store.CallError{Code: store.CodeCancelled, Message: store.Textf("the caller left before the tool answered")}
 	case errors.Is(err, context.DeadlineExceeded):
