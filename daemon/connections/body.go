@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// slowest is the bytes of a body that must come in a second, on average, once its
-	// first time is over.
+	// slowest is the average rate, in bytes per second, at which a body must arrive after
+	// its initial grace time.
 	slowest = 16 << 10
-	// drainTime is how long an answer waits for the rest of a body that nobody read,
-	// so that the connection can be kept if that is on its way.
+	// drainTime is how long a response waits for the rest of an unread body, so that the
+	// connection can be reused if the rest is already on its way.
 	drainTime = 100 * time.Millisecond
 	drainMost = 256 << 10
-	// linger is how long a client may go on sending what nobody reads, so that it
-	// reads its answer before the connection ends.
+	// linger is how long a client may keep sending data that is discarded, so that it reads
+	// its response before the connection is closed.
 	linger = time.Second
 )
 
-// ErrLate is what a read of a body returns once its time is over.
+// ErrLate is returned by a read of a body that exceeds its time.
 var ErrLate = errors.New("the body of the request did not come in time")
 
 type exchangeKey struct{}
 
-// exchange is a request under way.
+// exchange is a request in progress.
 type exchange struct {
 	place
 	set  *Set
-	conn *conn // nil: of a connection that doesn't count
-	body *body // nil without one
+	conn *conn // nil for a connection that isn't counted
+	body *body // nil if there is none
 }
 
-// Handler counts requests, and gives each body its time. An answer that is written
-// before its request has ended closes the connection.
+// Handler counts requests and limits the time of each body. If a response is written before
+// the whole request was read, it closes the connection.
 func (s *Set) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{set: s}
@@ -58,18 +58,18 @@ func (s *Set) Handler(next http.Handler) http.Handler {
 			ended := x.conn.in == nil
 			x.conn.touch()
 			s.mu.Unlock()
-			if ended { // for another, before this request counted as work: nobody would learn what it did
+			if ended { // closed to make room before this request counted as work, so the client couldn't get its result
 				panic(http.ErrAbortHandler)
 			}
 		}
 		known := s.opt.Client == nil && x.conn != nil
-		if !s.admit(&x.place, &s.requests, known, !known) { // a control connection has one request
+		if !s.admit(&x.place, &s.requests, known, !known) { // a control connection carries one request at a time
 			h := w.Header()
 			h.Set("Content-Type", "text/plain; charset=utf-8")
 			h.Set("Connection", "close")
 			h.Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, "too many requests are under way from your address; try again in a moment\n") // the client has left: nothing to do
+			_, _ = io.WriteString(w, "too many requests are under way from your address; try again in a moment\n") // the client has disconnected
 			return
 		}
 		defer s.release(&x.place)
@@ -100,27 +100,27 @@ func (s *Set) release(p *place) {
 	p.leave()
 }
 
-// waits says whether the request waits for its body, so that nothing is lost if it
-// ends.
+// waits reports whether the request is waiting for its body, so that it can be ended
+// without losing work.
 func (x *exchange) waits() bool { return x.body != nil && x.body.isWaiting() }
 
 func (x *exchange) abort() { x.body.abort() }
 
-// body is the body of a request, whose reads have a deadline: a first time, and then
-// as much more as came meanwhile. Only the time in which somebody reads counts.
+// body is a request's body with a deadline for its reads: a grace time, extended in
+// proportion to the bytes received. Only time spent in reads counts.
 type body struct {
 	inner io.ReadCloser
 	out   *http.ResponseController
 	grace time.Duration
 	conn  *conn
-	asks  bool // its client waits to be told that it may send it
+	asks  bool // the client sent Expect: 100-continue
 
 	mu      sync.Mutex
 	came    int64
 	waited  time.Duration
-	cap     time.Time // a deadline that the handler set
+	cap     time.Time // deadline set by the handler
 	waiting bool
-	aborted bool // for others
+	aborted bool // to make room for others
 	late    bool
 	ended   bool // it was read to its end
 }
@@ -131,13 +131,13 @@ func (b *body) isWaiting() bool {
 	return b.waiting && !b.aborted
 }
 
-// abort lets the read that waits fail, and all that follow.
+// abort makes the pending read fail, and all later ones.
 func (b *body) abort() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.aborted, b.late = true, true
 	if b.waiting {
-		_ = b.out.SetReadDeadline(time.Unix(1, 0)) // what has none is no connection
+		_ = b.out.SetReadDeadline(time.Unix(1, 0)) // fails only if it isn't a network connection
 	}
 }
 
@@ -152,7 +152,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if !b.cap.IsZero() && b.cap.Before(due) {
 		due = b.cap
 	}
-	_ = b.out.SetReadDeadline(due) // what has none is no connection
+	_ = b.out.SetReadDeadline(due) // fails only if it isn't a network connection
 	b.waiting = true
 	b.mu.Unlock()
 	if b.conn != nil {
@@ -170,7 +170,7 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		b.ended = true
-		_ = b.out.SetReadDeadline(time.Time{}) // a stream goes on for as long as it likes
+		_ = b.out.SetReadDeadline(time.Time{}) // a stream may last indefinitely
 	case errors.Is(err, os.ErrDeadlineExceeded), err != nil && b.aborted:
 		b.late = true
 		err = ErrLate
@@ -180,7 +180,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) Close() error { return b.inner.Close() }
 
-// writer is the answer to a request that has a body.
+// writer is the response to a request with a body.
 type writer struct {
 	http.ResponseWriter
 	body  *body
@@ -191,7 +191,7 @@ type writer struct {
 // Unwrap is for [http.ResponseController].
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// SetReadDeadline bounds the reads of the body further.
+// SetReadDeadline sets an additional deadline for reads of the body.
 func (w *writer) SetReadDeadline(t time.Time) error {
 	w.body.mu.Lock()
 	defer w.body.mu.Unlock()
@@ -203,23 +203,23 @@ func (w *writer) WriteHeader(status int) {
 	if status >= 200 && !w.begun {
 		w.begun = true
 		if w.settle() && status >= http.StatusBadRequest {
-			status = http.StatusRequestTimeout // whatever its handler made of it
+			status = http.StatusRequestTimeout // overrides the handler's status
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// settle closes the connection after this answer unless the request has ended, and
-// says whether that came too late.
+// settle makes the response close the connection unless the whole request was read. It
+// returns true if the body was late.
 func (w *writer) settle() (late bool) {
 	b := w.body
 	b.mu.Lock()
 	ended, late, unasked := b.ended, b.late, b.asks && b.came == 0
 	b.mu.Unlock()
-	if ended || !w.http1 { // in HTTP/2 the stream ends, and the connection goes on
+	if ended || !w.http1 { // in HTTP/2 only the stream ends
 		return late
 	}
-	if !late && !unasked { // to read would ask for it
+	if !late && !unasked { // a read would send 100 Continue
 		ended = w.drain()
 	}
 	if !ended {
@@ -228,12 +228,12 @@ func (w *writer) settle() (late bool) {
 	return late
 }
 
-// drain reads what has come of the rest, or is about to.
+// drain reads the part of the rest that has arrived, or is about to.
 func (w *writer) drain() (ended bool) {
 	b := w.body
 	end := time.Now().Add(drainTime)
 	b.mu.Lock()
-	if b.waiting { // the handler reads and writes at once
+	if b.waiting { // the handler reads and writes concurrently
 		b.mu.Unlock()
 		return false
 	}
@@ -258,7 +258,7 @@ func (w *writer) Write(p []byte) (int, error) {
 }
 
 // Flush implements [http.Flusher].
-func (w *writer) Flush() { _ = w.FlushError() } // who wants the error asks for it
+func (w *writer) Flush() { _ = w.FlushError() } // callers that need the error use FlushError
 
 // FlushError is for [http.ResponseController].
 func (w *writer) FlushError() error {
@@ -268,7 +268,8 @@ func (w *writer) FlushError() error {
 	return w.body.out.Flush()
 }
 
-// finish ends what the handler left: the server reads on for a moment, and no longer.
+// finish limits what the handler left unread: the server discards input for a short time
+// only.
 func (w *writer) finish() {
 	if !w.begun {
 		w.settle()
@@ -277,6 +278,6 @@ func (w *writer) finish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended && w.http1 {
-		_ = b.out.SetReadDeadline(time.Now().Add(linger)) // what has none is no connection
+		_ = b.out.SetReadDeadline(time.Now().Add(linger)) // fails only if it isn't a network connection
 	}
 }

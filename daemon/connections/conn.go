@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// stall is how long a client may read nothing of what is written to it. Streams
-	// too end then: nobody is there.
+	// stall is the timeout of a write that the client doesn't read. It ends streams, too,
+	// whose client is then considered gone.
 	stall = 2 * time.Minute
-	// slow is how long a write may wait before its connection may be ended for others.
+	// slow is how long a write may block before its connection may be closed to make room.
 	slow = 5 * time.Second
-	// chunk is what has to go out within that time.
+	// chunk is the number of bytes that must be written within that time.
 	chunk = 64 << 10
 )
 
-// conn is a connection that counts.
+// conn is a counted connection.
 type conn struct {
 	net.Conn
 	place
 	set     *Set
 	address string
-	owner   string // who was known to be at its other end from the start, or ""
-	counted bool   // among the people's of its address; guarded by set.mu
+	owner   string // the peer, if known from the start, else ""
+	counted bool   // counted among its address's authenticated connections; guarded by set.mu
 
-	working atomic.Int32 // handlers that wait for no body
-	writing atomic.Int64 // since when a write has waited, in nanoseconds; 0: none does
-	cap     atomic.Int64 // the deadline of writes that the server set; 0 is none
+	working atomic.Int32 // number of handlers that aren't waiting for a body
+	writing atomic.Int64 // start of a blocked write, in nanoseconds; 0 if none
+	cap     atomic.Int64 // write deadline set by the server; 0 if none
 	gone    sync.Once
 }
 
-// isIdle says whether nobody would miss work if it were ended.
+// isIdle reports whether the connection can be closed without losing work.
 func (c *conn) isIdle() bool {
 	if c.working.Load() <= 0 {
 		return true
@@ -42,8 +42,8 @@ func (c *conn) isIdle() bool {
 	return since != 0 && time.Since(time.Unix(0, since)) > slow
 }
 
-// cut ends it at once. Its server finds out by its next read or write.
-func (c *conn) cut() { _ = c.Close() } // whatever was on it is given up
+// cut closes it immediately. Its server notices at its next read or write.
+func (c *conn) cut() { _ = c.Close() } // anything in progress on it is dropped
 
 // Close implements [net.Conn].
 func (c *conn) Close() error {
@@ -60,7 +60,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets the server say that nothing more comes, and the client read it.
+// CloseWrite closes the sending side, so that the client can still read what was sent.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -68,7 +68,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// NetConn is what the system knows it by.
+// NetConn returns the underlying connection.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // SetDeadline implements [net.Conn].
@@ -79,17 +79,17 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline implements [net.Conn]. A write that waits gets it, too.
+// SetWriteDeadline implements [net.Conn]. It also applies to a blocked write.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	if t.IsZero() {
 		c.cap.Store(0)
-		return nil // the next write has its own
+		return nil // the next write sets its own
 	}
 	c.cap.Store(t.UnixNano())
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// Write fails if the client reads nothing for a while.
+// Write returns an error if the client doesn't read for a while.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		now := time.Now()
@@ -111,7 +111,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 
 type connKey struct{}
 
-// ConnContext is an http.Server's.
+// ConnContext is for [http.Server.ConnContext].
 func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	if c := connOf(nc); c != nil {
 		return context.WithValue(ctx, connKey{}, c)
@@ -119,7 +119,7 @@ func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// connOf finds the connection below others, such as TLS.
+// connOf returns the counted connection wrapped by others, such as TLS.
 func connOf(nc net.Conn) *conn {
 	for {
 		switch c := nc.(type) {

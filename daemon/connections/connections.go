@@ -1,22 +1,24 @@
-// Package connections bounds what a listener holds open, and how long the body of
-// a request may take, so that neither a stranger nor one person can use up the
-// files and the memory of the process.
+// Package connections limits a listener's open connections, concurrent requests and slow
+// request bodies.
 //
-// Connections and requests each have two ledgers: of strangers, counted by
-// address, and of people who are signed in, counted by person. A connection is a
-// stranger's from its first packet until a request on it is authenticated
-// ([SignedIn]). Strangers get far less room than people do, and that room is
-// theirs alone: whatever they open, people keep their slots.
+// Without it, an unauthenticated client or one person could exhaust the process's files and
+// memory.
 //
-// A full ledger locks nobody out. The newcomer gets in, and what is ended for it is
-// the least recently used connection that does no work: of the newcomer's own
-// address or person if that has its share already, else of whoever holds most. A
-// connection works while a handler runs on it, unless that waits for a body that
-// doesn't come, or for a client that doesn't read. The newcomer is refused only if
-// everything in its place works.
+// Connections and requests each have two ledgers: one for unauthenticated clients, counted
+// by address, and one for people who are signed in, counted by person. A connection is
+// unauthenticated until a request on it is authenticated ([SignedIn]). Unauthenticated
+// clients get a much smaller share, and can't use more than that, so people keep their
+// slots whatever others open.
 //
-// The connections of a trusted proxy carry other people's requests. They count in
-// all and not by address, and the requests on them by the address that the proxy
+// A full ledger doesn't lock new clients out. A new connection is accepted, and to make
+// room the least recently used connection that does no work is closed: one of the same
+// address or person if that has already used its share, else one of whoever has most. A
+// connection does work while a handler runs on it, unless the handler waits for a body that
+// doesn't arrive, or for a client that doesn't read. A new connection is rejected only if
+// all that could be closed for it do work.
+//
+// A trusted proxy's connections carry other people's requests. They count towards the total
+// but not by address, and the requests on them count by the address that the proxy
 // forwards.
 package connections
 
@@ -33,26 +35,26 @@ import (
 	"time"
 )
 
-// Limits say how much is open at once. [Limits.Sized] fills in what is 0.
+// Limits bound how much is open at once. [Limits.Sized] fills in fields that are 0.
 type Limits struct {
-	All      int // connections, and requests under way
-	Unknown  int // those of them that nobody is signed in on
-	Address  int // those of one address that nobody is signed in on
+	All      int // connections, and concurrent requests
+	Unknown  int // unauthenticated ones
+	Address  int // unauthenticated ones of one address
 	Person   int // those of one person
 	BodyTime time.Duration
 }
 
-// How limits follow from the number of files that the process may open.
+// How limits depend on the number of files that the process may open.
 const (
 	mostConnections = 4096
 	fewest          = 64
 	bodyTime        = 30 * time.Second
 )
 
-// Sized returns the limits with everything that is 0 derived from the number of
-// files that the process may open, of which half are for connections; the other
-// half is left to the control socket, the database, servers and their processes.
-// files may be 0, if it is not known.
+// Sized returns the limits with every 0 replaced by a value derived from the number of
+// files that the process may open. Half of these are for connections; the rest is left for
+// the control socket, the database, servers and their processes. files may be 0 if it is
+// unknown.
 func (l Limits) Sized(files int) Limits {
 	if l.All == 0 {
 		l.All = mostConnections
@@ -63,7 +65,7 @@ func (l Limits) Sized(files int) Limits {
 	if l.Unknown == 0 {
 		l.Unknown = max(l.All/8, fewest/4)
 	}
-	l.Unknown = min(l.Unknown, l.All*3/4) // people keep a quarter, whatever the settings say
+	l.Unknown = min(l.Unknown, l.All*3/4) // a quarter is reserved for people, whatever the settings are
 	if l.Address == 0 {
 		l.Address = max(l.Unknown/4, 8)
 	}
@@ -76,15 +78,15 @@ func (l Limits) Sized(files int) Limits {
 	return l
 }
 
-// Options are what a Set needs.
+// Options are a Set's dependencies.
 type Options struct {
-	// Client returns the address that a request is counted by, which a trusted
-	// proxy may have forwarded; nil counts by the connection's.
+	// Client returns the address to which a request counts, which a trusted proxy may have
+	// forwarded; if it is nil, the connection's address is used.
 	Client func(*http.Request) netip.Addr
-	// Owner, if set, returns who is at the other end of a new connection, if that is
-	// known before its first request. A bounded one counts as a person's.
+	// Owner, if set, returns the peer of a new connection, if that is known before its
+	// first request. A bounded one counts as a person's.
 	Owner func(net.Conn) (key string, bounded, known bool)
-	// Short, if set, is called when the process has no file left for a connection.
+	// Short, if set, is called if the process can't open another file for a connection.
 	Short func()
 	Log   *slog.Logger
 }
@@ -97,51 +99,51 @@ type Set struct {
 	limits    Limits
 	conns     ledgers
 	requests  ledgers
-	addresses map[string]int // connections of people, by address
-	ended     int            // for the sake of others
+	addresses map[string]int // authenticated connections, by address
+	ended     int            // to make room for others
 	refused   int
-	said      time.Time // when the log last had a line about them
-	due       bool      // it is to have one
+	said      time.Time // time of the last log line about closed connections
+	due       bool      // a log line is due
 }
 
-// New returns a set whose limits are sized.
+// New returns a Set. The limits must be sized.
 func New(l Limits, opt Options) *Set {
 	return &Set{opt: opt, limits: l, addresses: map[string]int{}}
 }
 
-// SetLimits changes the limits; what is open stays open.
+// SetLimits changes the limits; it closes nothing.
 func (s *Set) SetLimits(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits = l
 }
 
-// Counts is what is open now, and what was turned away since the start.
+// Counts is what is open now, and what was rejected or closed since the start.
 type Counts struct {
 	Limits  Limits
 	Open    int
 	Unknown int
-	Ended   int // ended to make room
+	Ended   int // closed to make room
 	Refused int
 }
 
-// Counts counts.
+// Counts returns the current counts.
 func (s *Set) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Counts{Limits: s.limits, Open: s.conns.unknown.n + s.conns.known.n, Unknown: s.conns.unknown.n, Ended: s.ended, Refused: s.refused}
 }
 
-// place is what takes room in a ledger. Its fields are guarded by Set.mu.
+// place is an entry in a ledger. Its fields are guarded by Set.mu.
 type place struct {
 	key  string
-	in   *ledger // nil: in none any more
+	in   *ledger // nil if removed
 	at   *list.Element
-	idle func() bool // whether it may be ended for another
-	end  func()      // is called without the lock
+	idle func() bool // reports whether it may be closed to make room
+	end  func()      // closes it; called without the lock
 }
 
-// ledger is places by key, the least recently used first.
+// ledger is places by key, least recently used first.
 type ledger struct {
 	keys map[string]*list.List
 	n    int
@@ -190,7 +192,7 @@ func (p *place) touch() {
 	}
 }
 
-// oldest is the least recently used place of a key that is idle, or nil.
+// oldest returns the least recently used idle place of a key, or nil.
 func (l *ledger) oldest(key string) *place {
 	of := l.keys[key]
 	if of == nil {
@@ -204,7 +206,7 @@ func (l *ledger) oldest(key string) *place {
 	return nil
 }
 
-// largest is the least recently used idle place of the key that has most, or nil.
+// largest returns the least recently used idle place of the key that has most, or nil.
 func (l *ledger) largest() (found *place) {
 	most := 0
 	for key, of := range l.keys {
@@ -218,9 +220,9 @@ func (l *ledger) largest() (found *place) {
 	return found
 }
 
-// take finds room for p: each is what its key may have, 0 without a bound. The place
-// that has to end for it has left the ledger already. ok is false if nothing in p's
-// way is idle.
+// take adds p: each is the limit of its key, 0 for none. The returned victim must be closed
+// to make room; it is already removed from the ledger. ok is false if nothing that could be
+// closed for p is idle.
 func (l *ledger) take(p *place, each, all int) (victim *place, ok bool) {
 	switch {
 	case each > 0 && l.count(p.key) >= each:
@@ -239,8 +241,8 @@ func (l *ledger) take(p *place, each, all int) (victim *place, ok bool) {
 	return victim, true
 }
 
-// group is the key of an address: of IPv6 the network, since one host has as many
-// addresses as it likes there.
+// group returns the key of an address: for IPv6 its /64 network, since one host can have
+// any number of addresses in it.
 func group(ip netip.Addr) string {
 	ip = ip.Unmap().WithZone("")
 	if ip.Is6() {
@@ -251,7 +253,8 @@ func group(ip netip.Addr) string {
 	return ip.String()
 }
 
-// admit takes a place for a connection or a request; bounded says that its key is.
+// admit adds a place for a connection or a request; bounded is true if the limit per key
+// applies.
 func (s *Set) admit(p *place, in *ledgers, known, bounded bool) bool {
 	s.mu.Lock()
 	l, each, all := &in.unknown, s.limits.Address, s.limits.Unknown
@@ -271,7 +274,7 @@ func (s *Set) admit(p *place, in *ledgers, known, bounded bool) bool {
 	return ok
 }
 
-// noteLocked counts who had to go; s.mu is held.
+// noteLocked counts a closed place; s.mu is held.
 func (s *Set) noteLocked(victim *place, ok bool) {
 	switch {
 	case victim != nil:
@@ -284,7 +287,7 @@ func (s *Set) noteLocked(victim *place, ok bool) {
 	s.due = true
 }
 
-// tell logs now and then that somebody had to go.
+// tell logs from time to time that connections were closed to make room.
 func (s *Set) tell() {
 	now := time.Now()
 	s.mu.Lock()
@@ -298,8 +301,8 @@ func (s *Set) tell() {
 	s.opt.Log.Warn("connections were ended to make room for others", "open", open, "not signed in", unknown, "ended since the start", ended, "refused", refused)
 }
 
-// promote moves a place from the strangers' ledger to that of a person. If the person
-// has their share and uses all of it, the place stays where it is; s.mu is held.
+// promoteLocked moves a place from the unauthenticated ledger to a person's. If the person
+// has used their share and all of it does work, the place stays; s.mu is held.
 func (s *Set) promoteLocked(p *place, in *ledgers, person string) (victim *place, ok bool) {
 	if p.in != &in.unknown {
 		return nil, false
@@ -315,8 +318,8 @@ func (s *Set) promoteLocked(p *place, in *ledgers, person string) (victim *place
 	return victim, ok
 }
 
-// SignedIn notes that the request of that context is a person's, and so is its
-// connection from now on. A context that is of no request changes nothing.
+// SignedIn marks the context's request as a person's, and from now on its connection. It
+// does nothing for a context without a request.
 func SignedIn(ctx context.Context, person string) {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	if x == nil {
@@ -342,9 +345,10 @@ func SignedIn(ctx context.Context, person string) {
 	s.tell()
 }
 
-// Relieve ends idle connections, strangers' first: the process has no file left.
+// Relieve closes idle connections, unauthenticated ones first, if the process can't open
+// another file.
 func (s *Set) Relieve() {
-	const some = 32 // enough for whoever waits, and few enough that most go on
+	const some = 32 // enough for new connections, and few enough to keep most
 	var gone []*place
 	s.mu.Lock()
 	for _, l := range []*ledger{&s.conns.unknown, &s.conns.known} {
@@ -365,7 +369,7 @@ func (s *Set) Relieve() {
 	s.tell()
 }
 
-// Listener counts what ln accepts.
+// Listener returns a listener that counts the connections that ln accepts.
 func (s *Set) Listener(ln net.Listener) net.Listener { return listener{ln, s} }
 
 type listener struct {
@@ -373,7 +377,7 @@ type listener struct {
 	set *Set
 }
 
-// Accept never waits for room: a connection that has none is closed.
+// Accept never waits for room: it closes a connection that it can't admit.
 func (l listener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
@@ -389,7 +393,7 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// take makes a connection one of the set, or closes it.
+// take adds a connection to the set, or closes it.
 func (s *Set) take(nc net.Conn) *conn {
 	c := &conn{Conn: nc, set: s, address: addressOf(nc)}
 	c.place = place{key: c.address, idle: c.isIdle, end: c.cut}
@@ -400,7 +404,7 @@ func (s *Set) take(nc net.Conn) *conn {
 		}
 	}
 	if !s.admit(&c.place, &s.conns, known, bounded) {
-		_ = nc.Close() // nothing was said on it
+		_ = nc.Close() // nothing was sent on it
 		return nil
 	}
 	return c
