@@ -1,20 +1,19 @@
-// Package connect lets people sign in at MCP servers, so that nize can call them, and
-// at services that a declared credential names: nize is the OAuth client, a browser
-// goes there and comes back.
+// Package connect signs people in to MCP servers, and to services of declared credentials,
+// as an OAuth client.
 //
 //	nizectl servers login · nizectl credentials connect · /nize credentials connect
 //	  └─ Begin ─▶ a flow of ten minutes ─▶ ORIGIN/connect/{flow}#SECRET
-//	       the page says what is connected, for whom, and who asked; it goes on
-//	       once, with the secret, and for a person's own login in their own
-//	       browser session alone; it leaves a cookie
+//	       the page shows what is connected, for whom, and who requested it; it
+//	       continues once, with the secret, and for a person's own login only in
+//	       their own browser session; it sets a cookie
 //	  └─ the sign-in service ─▶ ORIGIN/oauth/callback
-//	       with that cookie and that state, or nothing happens
-//	  └─ the login is stored, and the server's sessions are made again
+//	       ignored unless the cookie and the state match
+//	  └─ the login is stored, and the server's sessions are reopened
 //
-// Flows are in memory: they hold what must not be written down, and one that a
-// restart forgets is begun again. What they end in, and all of OAuth, is
-// mcp/upstream/login. A person who is disabled, an admin who is none any more, and
-// a server that was taken away are looked at again at each step.
+// Flows are kept in memory, since they contain secrets that must not be stored; a flow that
+// is lost in a restart must be started again. Package mcp/upstream/login keeps the
+// resulting logins and implements OAuth. At each step the flow checks again that the person
+// is not disabled, that an admin is still one, and that the server still exists.
 package connect
 
 import (
@@ -38,10 +37,10 @@ import (
 	"nize/store/credential"
 )
 
-// Options say what signing in works with.
+// Options are Connect's dependencies.
 type Options struct {
 	Logins *login.Logins
-	// Declared has the declared credentials. daemon/credentials is the one.
+	// Declared has the declared credentials; daemon/credentials implements it.
 	Declared interface {
 		WhoSignsIn(ctx context.Context, by store.Caller, id, owner string) (credential.Declaration, store.Holder, error)
 		Reconnect(ctx context.Context, id string, h store.Holder) error
@@ -51,12 +50,12 @@ type Options struct {
 	Users   interface {
 		GetUser(ctx context.Context, id string) (store.User, error)
 	}
-	// Origin is where browsers find nize; public says that it is the https origin
-	// that everybody reaches.
+	// Origin returns the origin for browsers; public is true if it is the https origin that
+	// everyone can reach.
 	Origin func() (origin string, public bool)
-	// Person is who is signed in at the browser that a request is from.
+	// Person returns the user who is signed in to the browser that sent a request.
 	Person func(*http.Request) (store.Caller, bool)
-	// Tell says something to a person alone, where a chat is.
+	// Tell sends a private message to a person in a chat.
 	Tell func(ctx context.Context, user string, at store.Surface, id string, since time.Time, text store.Text) (told bool, err error)
 	Now  func() time.Time
 	Log  *slog.Logger
@@ -64,7 +63,7 @@ type Options struct {
 
 const (
 	flowTime = 10 * time.Minute
-	maxFlows = 200 // at once
+	maxFlows = 200 // concurrent
 	maxTries = 5   // with a wrong secret
 )
 
@@ -76,30 +75,30 @@ type Connect struct {
 	flows map[string]*flow
 }
 
-// flow is one login under way. What is not set by Begin is guarded by mu.
+// flow is a login in progress. Fields that Begin doesn't set are guarded by mu.
 type flow struct {
 	id      string
-	by      store.Caller            // who asked
-	server  store.Server            // of a declared credential, it is named as that
-	service *credential.Declaration // nil of a server
+	by      store.Caller            // who requested it
+	server  store.Server            // for a declared credential, it has the credential's name
+	service *credential.Declaration // nil for a server
 	holder  store.Holder
-	forWhom string // as it is shown
+	forWhom string // for display
 	request *oauth.Request
 	secret  [sha256.Size]byte
 	expires time.Time
 
 	tries  int
-	cookie [sha256.Size]byte // of the browser that has gone on; zero before
+	cookie [sha256.Size]byte // of the browser that continued; zero before that
 	state  api.LoginState
-	taken  bool // somebody came back: nobody else does
+	taken  bool // a callback was accepted; no other one is
 	why    string
 }
 
-// New returns one without flows.
+// New returns a Connect without flows.
 func New(opt Options) *Connect { return &Connect{opt: opt, flows: map[string]*flow{}} }
 
-// addresses are where browsers come back, and what describes nize to a sign-in service,
-// "" where no service could read it.
+// addresses returns the redirect URI, and the URL of nize's client metadata document, "" if
+// no service could fetch it.
 func (c *Connect) addresses() (redirect, document string, err error) {
 	origin, public := c.opt.Origin()
 	u, err := url.Parse(origin)
@@ -112,7 +111,7 @@ func (c *Connect) addresses() (redirect, document string, err error) {
 	return origin + callbackPath, document, nil
 }
 
-// holder says whose login is meant, and how that is told.
+// holder returns the owner of the login, and a text that names it.
 func (c *Connect) holder(ctx context.Context, by store.Caller, user, team string) (h store.Holder, text string, err error) {
 	switch {
 	case user != "" && team != "":
@@ -135,13 +134,13 @@ func (c *Connect) holder(ctx context.Context, by store.Caller, user, team string
 	return store.Holder{Scope: "user", Owner: id}, "user:" + u.Name, nil
 }
 
-// Begin begins a login.
+// Begin starts a login.
 func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServerRequest) (none api.LoginFlow, err error) {
 	server, err := c.opt.Servers.Find(ctx, by, req.Name)
 	if err != nil {
 		return none, err
 	}
-	if server.URL == "" { // a member is not told where it is
+	if server.URL == "" { // members don't see the URL
 		if server, err = c.opt.Servers.Store.GetServer(ctx, server.Name); err != nil {
 			return none, err
 		}
@@ -185,7 +184,7 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 	return c.start(f, req.Paste)
 }
 
-// mayPaste refuses to finish somebody else's login by an address that is pasted.
+// mayPaste returns an error if someone else's login would be finished with a pasted URL.
 func mayPaste(by store.Caller, h store.Holder, forWhom string, paste bool) error {
 	if paste && h.Scope == "user" && h.Owner != by.User {
 		return store.Mark(fmt.Errorf("%w login: only they themselves can finish the login of %s", store.ErrInvalid, forWhom), store.ErrRefused)
@@ -193,8 +192,8 @@ func mayPaste(by store.Caller, h store.Holder, forWhom string, paste bool) error
 	return nil
 }
 
-// start keeps a flow that has its request, and gives it its link; where the answer is
-// to be pasted, that is the sign-in service's own.
+// start stores a flow that has its authorization request, and returns its link; if the
+// answer will be pasted, the link is the sign-in service's own.
 func (c *Connect) start(f *flow, paste bool) (none api.LoginFlow, err error) {
 	secret := oauth.RandomText()
 	f.secret = sha256.Sum256([]byte(secret))
@@ -210,27 +209,27 @@ func (c *Connect) start(f *flow, paste bool) (none api.LoginFlow, err error) {
 	return view, nil
 }
 
-// WantsLogin says whether a server that the caller may know is called with logins.
+// WantsLogin reports whether a server that the caller may see is called with logins.
 func (c *Connect) WantsLogin(ctx context.Context, by store.Caller, name string) (bool, error) {
 	if err := c.opt.Servers.Check(ctx, by, name); err != nil {
-		return false, nil // what was said of it stands for other commands to say
+		return false, nil // other commands report the error
 	}
 	server, err := c.opt.Servers.Store.GetServer(ctx, name)
 	return err == nil && server.Headers["Authorization"].SecretKey == store.LoginName, err
 }
 
-// useLogins has a server called with logins from now on.
+// useLogins makes a server be called with logins from now on.
 func (c *Connect) useLogins(ctx context.Context, by store.Caller, server store.Server) error {
 	if server.Headers["Authorization"].SecretKey == store.LoginName {
 		return nil
 	}
 	server.Headers = control.WithLogin(server.Headers)
-	// It can't be listed yet, and says so itself.
+	// Ignore that it can't be listed yet; its state shows that.
 	_, err := c.opt.Servers.Replace(ctx, by, server, server.Revision)
 	return err
 }
 
-// add keeps a flow, and drops those that have ended.
+// add stores a flow, and drops expired ones.
 func (c *Connect) add(f *flow) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +245,7 @@ func (c *Connect) add(f *flow) error {
 	return nil
 }
 
-// find is a flow that has not ended by time.
+// find returns a flow that has not expired.
 func (c *Connect) find(id string) (*flow, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +253,7 @@ func (c *Connect) find(id string) (*flow, bool) {
 	return f, ok && c.opt.Now().Before(f.expires)
 }
 
-// view is a flow without its secrets.
+// view returns a flow without its secrets.
 func (c *Connect) view(f *flow) api.LoginFlow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,10 +264,10 @@ func (c *Connect) view(f *flow) api.LoginFlow {
 	return v
 }
 
-// errNoFlow is what is told of a flow that is not there, or another's.
+// errNoFlow is returned for a flow that doesn't exist, or that belongs to someone else.
 var errNoFlow = fmt.Errorf("login %w: it has ended; begin again", store.ErrNotFound)
 
-// Follow says how far a flow of the caller's has come.
+// Follow returns the progress of one of the caller's flows.
 func (c *Connect) Follow(_ context.Context, by store.Caller, req api.LoginFlowRequest) (api.LoginFlow, error) {
 	c.mu.Lock()
 	f, ok := c.flows[req.Flow]
@@ -279,8 +278,8 @@ func (c *Connect) Follow(_ context.Context, by store.Caller, req api.LoginFlowRe
 	return c.view(f), nil
 }
 
-// FinishPasted takes the address at which a browser ended that can't reach nize.
-// The control socket stands for the cookie.
+// FinishPasted completes a login with the URL at which a browser ended that can't reach
+// nize. The caller at the control socket is trusted in place of the cookie.
 func (c *Connect) FinishPasted(ctx context.Context, by store.Caller, req api.FinishLoginRequest) (none api.LoginFlow, err error) {
 	f, ok := c.find(req.Flow)
 	if !ok || f.by.User != by.User || f.server.Name != req.Name {
@@ -302,7 +301,7 @@ func (c *Connect) FinishPasted(ctx context.Context, by store.Caller, req api.Fin
 	return c.view(f), nil
 }
 
-// take makes the caller the one who finishes a flow.
+// take claims a flow for finishing; it returns false if it was already claimed.
 func (c *Connect) take(f *flow) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -313,7 +312,7 @@ func (c *Connect) take(f *flow) bool {
 	return true
 }
 
-// stillAllowed looks again at who asked, for whom, and at the server.
+// stillAllowed checks again who requested the login, for whom, and the server.
 func (c *Connect) stillAllowed(ctx context.Context, f *flow) error {
 	ask, err := c.opt.Users.GetUser(ctx, f.by.User)
 	if err != nil || ask.State != store.Active || f.by.IsAdmin() && ask.Role != store.Admin {
@@ -338,7 +337,7 @@ func (c *Connect) stillAllowed(ctx context.Context, f *flow) error {
 	return nil
 }
 
-// finish turns an answer into a login. It is called once for a flow.
+// finish exchanges an answer for a login. It is called once per flow.
 func (c *Connect) finish(ctx context.Context, f *flow, answer url.Values) (err error) {
 	defer func() {
 		c.mu.Lock()
@@ -350,7 +349,7 @@ func (c *Connect) finish(ctx context.Context, f *flow, answer url.Values) (err e
 	if err := c.stillAllowed(ctx, f); err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx) // a code is of use once: what it gives must not be lost with the browser
+	ctx = context.WithoutCancel(ctx) // a code can be redeemed only once, so its tokens must be stored even if the browser disconnects
 	g, err := c.opt.Logins.Finish(ctx, f.by, f.server, f.request, answer)
 	if err != nil {
 		return err
@@ -368,7 +367,7 @@ func (c *Connect) finish(ctx context.Context, f *flow, answer url.Values) (err e
 		return err
 	})
 	if stored {
-		if err != nil { // the login is good; servers list says what is wrong besides
+		if err != nil { // the login is valid; servers list shows other problems
 			c.opt.Log.Warn("listing a server after a login", "server", f.server.Name, "err", err)
 		}
 		c.tell(ctx, f)
@@ -377,11 +376,11 @@ func (c *Connect) finish(ctx context.Context, f *flow, answer url.Values) (err e
 	return err
 }
 
-// tellTime bounds how long a browser waits for a chat.
+// tellTime is how long a browser's request waits for a chat.
 const tellTime = 5 * time.Second
 
-// tell says in the chat where somebody asked that it worked: the browser that came
-// back may be closed by then.
+// tell reports the success in the chat where the login was requested, since the browser may
+// be closed by then.
 func (c *Connect) tell(ctx context.Context, f *flow) {
 	if f.by.Surface == store.OnCLI {
 		return
@@ -393,7 +392,7 @@ func (c *Connect) tell(ctx context.Context, f *flow) {
 	}
 }
 
-// Show shows a login.
+// Show returns a login.
 func (c *Connect) Show(ctx context.Context, by store.Caller, req api.LoginRequest) (none api.Login, err error) {
 	server, h, forWhom, err := c.named(ctx, by, req)
 	if err != nil {
@@ -422,7 +421,7 @@ func (c *Connect) named(ctx context.Context, by store.Caller, req api.LoginReque
 	return server, h, forWhom, err
 }
 
-// Forget forgets a login and ends what it opened.
+// Forget deletes a login and closes the sessions that it authenticated.
 func (c *Connect) Forget(ctx context.Context, by store.Caller, req api.LoginRequest) (none api.ForgottenLogin, err error) {
 	server, h, forWhom, err := c.named(ctx, by, req)
 	if err != nil {
@@ -440,7 +439,7 @@ func (c *Connect) Forget(ctx context.Context, by store.Caller, req api.LoginRequ
 		v.Warning = store.ErrText(err)
 	}
 	if err := c.opt.Pool.Reconnect(ctx, server.Name, h); err != nil && h.Label() != "" {
-		return v, err // the shared one can't be made again without a login, and says so
+		return v, err // the shared session can't be reopened without a login; its state shows that
 	}
 	return v, nil
 }

@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// name is what is connected, as people know it.
+// name returns the display name of what is connected.
 func (f *flow) name() string {
 	if f.service != nil {
 		return f.service.Name
@@ -17,7 +17,7 @@ func (f *flow) name() string {
 	return f.server.Name
 }
 
-// BeginDeclared begins a login for a declared credential.
+// BeginDeclared starts a login for a declared credential.
 func (c *Connect) BeginDeclared(ctx context.Context, by store.Caller, req api.LoginDeclaredRequest) (none api.LoginFlow, err error) {
 	d, h, err := c.opt.Declared.WhoSignsIn(ctx, by, req.ID, req.Owner)
 	if err != nil {
@@ -44,12 +44,12 @@ func (c *Connect) BeginDeclared(ctx context.Context, by store.Caller, req api.Lo
 	}, req.Paste)
 }
 
-// keepDeclared stores what signing in gave, and has it used.
+// keepDeclared stores the resulting tokens and puts them into use.
 func (c *Connect) keepDeclared(ctx context.Context, f *flow, g oauth.Grant) error {
 	if err := c.opt.Logins.Keep(ctx, f.by, f.server, f.holder, g); err != nil {
 		return err
 	}
-	if err := c.opt.Declared.Reconnect(ctx, f.server.Name, f.holder); err != nil { // the login is good all the same
+	if err := c.opt.Declared.Reconnect(ctx, f.server.Name, f.holder); err != nil { // the login is valid even if this fails
 		c.opt.Log.Warn("making sessions again after a login", "credential", f.server.Name, "err", err)
 	}
 	c.tell(ctx, f)

@@ -36,7 +36,7 @@ var page = pages.New(`{{range .Lines}}<p>{{say .}}</p>
 {{with .Link}}<p><a href="{{.Address}}">{{say .Text}}</a></p>
 {{end}}`)
 
-// view is the middle of a page.
+// view is the body of a page.
 type view struct {
 	Lines []store.Text
 	Facts []fact
@@ -56,7 +56,7 @@ type link struct {
 	Text    store.Text
 }
 
-// Handler serves the pages, the callback and the document.
+// Handler returns the handler of the pages, the callback and the document.
 func (c *Connect) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pagePath+"{flow}", c.show)
@@ -66,7 +66,7 @@ func (c *Connect) Handler() http.Handler {
 	return mux
 }
 
-// document describes nize to sign-in services that read it.
+// document serves nize's client metadata document for sign-in services.
 func (c *Connect) document(w http.ResponseWriter, r *http.Request) {
 	redirect, id, err := c.addresses()
 	if err != nil || id == "" {
@@ -81,7 +81,7 @@ func (c *Connect) document(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "max-age=3600")
-	_, _ = w.Write(body) // the client has left: nothing to do
+	_, _ = w.Write(body) // the client has disconnected
 }
 
 func (c *Connect) say(w http.ResponseWriter, r *http.Request, status int, title, text store.Text) {
@@ -92,7 +92,7 @@ func (c *Connect) gone(w http.ResponseWriter, r *http.Request) {
 	c.say(w, r, http.StatusNotFound, store.Textf("This link has ended"), store.Textf("It works once, for ten minutes. Ask for another one where you got it."))
 }
 
-// describe is what a flow is about, for the person at the browser.
+// describe returns the facts about a flow for the person at the browser.
 func describe(f *flow) []fact {
 	whose := store.Textf("everybody who may use the server")
 	switch kind, name, _ := strings.Cut(f.forWhom, ":"); kind {
@@ -126,9 +126,9 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// mayGoOn says whether the browser that asks is one that may go on with a flow:
-// that of the person whose login it becomes. A shared one is for who has the
-// secret, which only an admin was given.
+// mayGoOn reports whether a request's browser may continue a flow: it must be signed in as
+// the owner of the login. A shared login needs only the secret, which only an admin was
+// given.
 func (c *Connect) mayGoOn(r *http.Request, f *flow) bool {
 	if f.holder.Scope != "user" {
 		return true
@@ -137,7 +137,7 @@ func (c *Connect) mayGoOn(r *http.Request, f *flow) bool {
 	return ok && by.User == f.holder.Owner
 }
 
-// show shows what a flow is about.
+// show serves the page of a flow.
 func (c *Connect) show(w http.ResponseWriter, r *http.Request) {
 	f, ok := c.find(r.PathValue("flow"))
 	if !ok || c.view(f).State != api.LoginWaiting {
@@ -160,7 +160,7 @@ func (c *Connect) show(w http.ResponseWriter, r *http.Request) {
 	page.Write(w, r, http.StatusOK, pages.Page{Title: title, Fragment: true, Data: v})
 }
 
-// goOn sends the browser to the sign-in service, once.
+// goOn redirects the browser to the sign-in service, once.
 func (c *Connect) goOn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	f, ok := c.find(r.PathValue("flow"))
@@ -189,9 +189,8 @@ func (c *Connect) goOn(w http.ResponseWriter, r *http.Request) {
 		Data: view{Link: &link{next, store.Textf("Go on to %s", store.Line(hostOf(next)))}}})
 }
 
-// leave lets a browser with the secret go on, and returns the cookie by which it
-// is known when it comes back. A second browser is refused; the first may go
-// again.
+// leave lets a browser with the secret continue, and returns the cookie that identifies it
+// when it comes back. It rejects a second browser; the first may try again.
 func (c *Connect) leave(f *flow, secret, known string) (value string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,8 +209,8 @@ func (c *Connect) leave(f *flow, secret, known string) (value string, ok bool) {
 	return value, true
 }
 
-// callback is where the browser comes back. Without the cookie of a flow and its
-// state nothing happens.
+// callback serves the redirect URI. It does nothing unless the request has a flow's cookie
+// and state.
 func (c *Connect) callback(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	origin, _ := c.opt.Origin()
@@ -232,7 +231,7 @@ func (c *Connect) callback(w http.ResponseWriter, r *http.Request) {
 	c.say(w, r, http.StatusOK, store.Textf("%s is connected", f.name()), store.Textf("You can close this page."))
 }
 
-// returned is the flow that a browser comes back from, taken.
+// returned returns the flow of a callback and claims it.
 func (c *Connect) returned(state, known string) *flow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,6 +248,6 @@ func (c *Connect) returned(state, known string) *flow {
 	return nil
 }
 
-// cookie is by what a browser is known that comes back. It comes along when the
-// sign-in service sends it, so it is not strict.
+// cookie identifies a returning browser. It is not SameSite=Strict, since it must be sent
+// with the redirect from the sign-in service.
 const cookie = "nize-connect"
