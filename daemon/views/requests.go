@@ -15,22 +15,22 @@ import (
 	"nize/store"
 )
 
-// What a view asks for comes here from the page that shows it. A tool runs as if its
-// viewer had asked for it, through the gateway with all that holds there, and only a
-// tool of the view's own server that is for views. Each request is an event of the call,
-// those that the page answers or refuses by itself, too.
+// A view's requests arrive here from the page that shows it. A tool runs as if the viewer
+// had requested it, through the gateway with all its rules, and only if it belongs to the
+// view's own server and is meant for views. Each request is recorded as an event of the
+// call, including those that the page answers or rejects itself.
 
 const (
-	maxCalls = 20 // of tools, in a minute and view
-	maxOpen  = 5  // of them that run or wait for a yes at once
-	maxNoted = 20 // requests of each method that leave an event of their own, in a minute and view
+	maxCalls = 20 // tool calls per minute and view
+	maxOpen  = 5  // concurrent tool calls, running or pending
+	maxNoted = 20 // requests of each method that are recorded individually, per minute and view
 )
 
-// Ask is the operation by which a page hands on what a view asks for.
+// Ask is the operation with which a page forwards a view's request.
 var Ask = api.Op[AskRequest, Answer]{Method: "POST", Path: "/v1/frames/{call}/requests", Summary: "answer what a view asks for"}
 
-// Outcome is the operation that says how a tool's call ended that a view asked for, or
-// the one that it shows.
+// Outcome is the operation that returns the outcome of a tool call that a view requested,
+// or of the call that it shows.
 var Outcome = api.Op[OutcomeRequest, Answer]{Method: "GET", Path: "/v1/frames/{call}/calls/{id}", Summary: "say how a call of a view's ended"}
 
 // AskRequest is one request of the view of a call.
@@ -38,30 +38,30 @@ type AskRequest struct {
 	Call   string          `path:"call" json:"-"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
-	Answer string          `json:"answer,omitempty"` // of the page itself, of which nize is told alone
+	Answer string          `json:"answer,omitempty"` // the page's own answer, which is only recorded
 }
 
-// OutcomeRequest names a call that the view of another one asked for, or that one.
+// OutcomeRequest names a call that another call's view requested, or that call itself.
 type OutcomeRequest struct {
 	Call string `path:"call" json:"-"`
 	ID   string `path:"id" json:"-"`
 }
 
-// Answer is what the view is told: a result, an error, or that the call waits, which
-// the page looks for again.
+// Answer is the response for the view: a result, an error, or that the call is pending, in
+// which case the page asks again.
 type Answer struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   *Refusal        `json:"error,omitempty"`
 	Pending string          `json:"pending,omitempty"`
 }
 
-// Refusal is an error of JSON-RPC.
+// Refusal is a JSON-RPC error.
 type Refusal struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// Codes of JSON-RPC.
+// JSON-RPC error codes.
 const (
 	unknownMethod = -32601
 	invalidParams = -32602
@@ -70,7 +70,7 @@ const (
 
 func refuse(code int, message string) Answer { return Answer{Error: &Refusal{code, message}} }
 
-// Ask answers one request.
+// Ask handles one request.
 func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out Answer, err error) {
 	c, tool, err := v.callOf(ctx, by, req.Call)
 	if err != nil {
@@ -112,15 +112,15 @@ func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out A
 		out = v.readResource(ctx, by, c, tool, p.URI)
 	case "ui/open-link":
 		if to, err := url.Parse(p.URL); err == nil {
-			said["host"] = store.Clip(to.Host, 200) // the rest may hold anything
+			said["host"] = store.Clip(to.Host, 200) // the rest of the URL may contain anything
 		}
 		out.Result = json.RawMessage("{}")
 	case "ui/update-model-context":
 		out = v.tell(ctx, by, c, tool, p.told)
-	case "nize/set-widget-state": // of window.openai, which has it by no standard name
+	case "nize/set-widget-state": // from window.openai; there is no standard method for it
 		out = v.keep(ctx, by, c, p.State)
 	case "ui/message", "ui/download-file", "ui/request-display-mode":
-		out.Result = json.RawMessage("{}") // the page asks its person
+		out.Result = json.RawMessage("{}") // the page asks the person
 	default:
 		out = refuse(unknownMethod, "method not found")
 	}
@@ -128,14 +128,15 @@ func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out A
 	return out, err
 }
 
-// methods are what a view may ask for.
+// methods are the methods that a view may request.
 var methods = []string{
 	"ui/initialize", "ping", "tools/call", "tools/list", "resources/read", "ui/message", "ui/update-model-context",
 	"ui/open-link", "ui/download-file", "ui/request-display-mode", "nize/set-widget-state",
 }
 
-// note leaves an event of a request. A view that asks for very much of one kind leaves
-// one that more came, so that it neither fills the trail nor hides what else it does.
+// note records a request as an event. If a view sends many of one kind, only one further
+// event records that there were more, so that the view can neither fill the trail nor hide
+// its other requests.
 func (v *Views) note(by store.Caller, c store.Call, method string, said map[string]string) {
 	if !slices.Contains(methods, method) {
 		method = ""
@@ -149,8 +150,8 @@ func (v *Views) note(by store.Caller, c store.Call, method string, said map[stri
 	v.event(by, c, "view.request", said)
 }
 
-// enter lets one more call of a view begin, or not. leave says which call still waits
-// for a yes then, "" for none.
+// enter reports whether the view may make another call. leave takes the id of the call if
+// it is then still pending, else "".
 func (v *Views) enter(ctx context.Context, by store.Caller, key string) (leave func(id string), ok bool) {
 	v.mu.Lock()
 	before := slices.Collect(maps.Keys(v.open[key]))
@@ -158,7 +159,7 @@ func (v *Views) enter(ctx context.Context, by store.Caller, key string) (leave f
 	var over []string
 	for _, id := range before {
 		if id[0] == '-' {
-			continue // it runs
+			continue // it is running
 		}
 		if c, err := v.Calls.GetCall(ctx, by, api.CallRequest{ID: id}); err != nil || c.State != store.Pending {
 			over = append(over, id)
@@ -190,7 +191,7 @@ func (v *Views) enter(ctx context.Context, by store.Caller, key string) (leave f
 	}, true
 }
 
-// failed is the answer for what did not work.
+// failed returns the answer for an error.
 func failed(err error) Answer {
 	e, known := api.FromError(err)
 	switch {
@@ -202,7 +203,7 @@ func failed(err error) Answer {
 	return refuse(refused, "internal error")
 }
 
-// callTool calls a tool for who looks at the view of a call.
+// callTool calls a tool on behalf of the viewer of a call.
 func (v *Views) callTool(ctx context.Context, by store.Caller, of store.Call, name string, params json.RawMessage) (out Answer, id string) {
 	tool := of.Server + ":" + name
 	if t, ok := v.Tools.Get(tool); !ok || !feature.IsTool(name) || t.View().NotApp {
@@ -218,7 +219,7 @@ func (v *Views) callTool(ctx context.Context, by store.Caller, of store.Call, na
 	return outcomeOf(*c), c.ID
 }
 
-// outcomeOf is what a view is told of a call that it asked for.
+// outcomeOf returns the answer for a call that a view requested.
 func outcomeOf(c store.Call) Answer {
 	switch {
 	case !c.State.Final():
@@ -231,7 +232,8 @@ func outcomeOf(c store.Call) Answer {
 	return refuse(refused, c.State.Word().String()+": "+c.Reason.String())
 }
 
-// Outcome says how a call ended that the view of another one asked for, or that one.
+// Outcome returns the outcome of a call that another call's view requested, or of that call
+// itself.
 func (v *Views) Outcome(ctx context.Context, by store.Caller, req OutcomeRequest) (none Answer, err error) {
 	of, _, err := v.requested(ctx, by, req.Call)
 	if err != nil {
@@ -251,11 +253,11 @@ func (v *Views) Outcome(ctx context.Context, by store.Caller, req OutcomeRequest
 		if c.Successor == "" || c.Successor == id {
 			return outcomeOf(c), nil
 		}
-		id = c.Successor // edited: that one runs in its place
+		id = c.Successor // it was edited, and its successor runs instead
 	}
 }
 
-// listTools lists the tools of a view's server that it may have called.
+// listTools returns the tools of a view's server that the view may call.
 func (v *Views) listTools(ctx context.Context, by store.Caller, of store.Call) (none Answer, err error) {
 	found, err := v.Listed(ctx, by, of)
 	if err != nil {
@@ -271,8 +273,8 @@ func (v *Views) listTools(ctx context.Context, by store.Caller, of store.Call) (
 	return Answer{Result: raw}, err
 }
 
-// readResource reads a resource of a view's server: one of its views, or one that its
-// list names, which is a call as every reading of it is.
+// readResource reads a resource of a view's server: one of its views, or a listed one,
+// which is a call like every read of it.
 func (v *Views) readResource(ctx context.Context, by store.Caller, of store.Call, tool *policy.Tool, uri string) Answer {
 	if t, ok := v.Tools.Get(of.Server + ":" + feature.Resource + ":" + uri); ok && t.Server == of.Server {
 		c, err := v.Resources.Read(ctx, by, store.Request{Tool: t.ID(), Args: json.RawMessage("{}"), Thread: of.Thread, Agent: of.Agent, Asked: store.Asked{InPrivateTurn: of.InPrivateTurn || of.Private, View: of.ToolID()}})
@@ -295,16 +297,16 @@ func (v *Views) readResource(ctx context.Context, by store.Caller, of store.Call
 	return Answer{Result: raw}
 }
 
-// maxKept bounds what a view tells the model, and what it keeps, in bytes.
+// maxKept bounds a view's context for the model, and its state, in bytes.
 const maxKept = 8 << 10
 
-// told is what a view tells the model.
+// told is a view's context for the model.
 type told struct {
-	Content    json.RawMessage `json:"content"` // blocks, or one
+	Content    json.RawMessage `json:"content"` // a list of content blocks, or one block
 	Structured json.RawMessage `json:"structuredContent"`
 }
 
-// text is it as the model reads it; false where it is in no form that is taken.
+// text returns it as text for the model; ok is false if its form is not supported.
 func (t told) text() (string, bool) {
 	type block struct {
 		Type string `json:"type"`
@@ -335,7 +337,7 @@ func (t told) text() (string, bool) {
 	return text, len(text) <= maxKept
 }
 
-// tell keeps what a view tells the model for the next message of who looks at it.
+// tell stores a view's context for the viewer's next message to the model.
 func (v *Views) tell(ctx context.Context, by store.Caller, c store.Call, tool *policy.Tool, t told) Answer {
 	text, ok := t.text()
 	switch {
@@ -350,7 +352,7 @@ func (v *Views) tell(ctx context.Context, by store.Caller, c store.Call, tool *p
 	}))
 }
 
-// keep keeps the state of a view for who looks at it.
+// keep stores the state of a view for its viewer.
 func (v *Views) keep(ctx context.Context, by store.Caller, c store.Call, state json.RawMessage) Answer {
 	switch {
 	case len(state) > maxKept:
@@ -363,7 +365,7 @@ func (v *Views) keep(ctx context.Context, by store.Caller, c store.Call, state j
 	return v.kept(v.Kept.PutViewState(ctx, c.Thread, c.ID, by.User, state))
 }
 
-// kept is the answer to what was to be kept.
+// kept returns the answer for a request to store something.
 func (v *Views) kept(err error) Answer {
 	switch {
 	case errors.Is(err, store.ErrConflict):

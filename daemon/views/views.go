@@ -1,13 +1,13 @@
-// Package views shows results of tools by their views: it hands a view to the page
-// that shows it, and answers what the view asks for.
+// Package views opens the views of tools' results for pages, and handles the views'
+// requests.
 //
-// A view is opened for a call that runs or has a result, by who may read that
-// ([Views.Open]). It is read there and then, from nize's own tools, from an extension
-// or from the server of the tool, with the credential of who looks; what can't be had
-// as it should be is no view, and the plain result stands. The page gets a ticket, by
-// which its frame fetches the HTML once ([Views.Serve]): with a policy that gives it
-// no network but what an admin accepted, and no way out. It has no origin, or one that
-// is its server's alone ([Options.Widgets]): a host where there is nothing but frames.
+// A view is opened for a call that is running or has a result, for a person who may read it
+// ([Views.Open]). It is read at that moment, from nize's own tools, from an extension or
+// from the tool's server, with the viewer's credential. If that fails there is no view, and
+// the page shows the plain result. The page gets a ticket, with which its frame fetches the
+// HTML once ([Views.Serve]), under a policy that allows no network access except what an
+// admin accepted, and no navigation. The frame has no origin, or one that only its server
+// has ([Options.Widgets]), at a host that serves nothing but frames.
 package views
 
 import (
@@ -39,18 +39,18 @@ import (
 
 const ticketTime = 60 * time.Second
 
-// Options are what Views need. All are required.
+// Options are the dependencies of Views. All are required.
 type Options struct {
-	// Calls are calls as somebody may see them.
+	// Calls returns calls as visible to a person.
 	Calls interface {
 		GetCall(ctx context.Context, by store.Caller, req api.CallRequest) (store.Call, error)
 	}
 	Tools interface {
 		Get(id string) (*policy.Tool, bool)
 	}
-	// Listed are the tools of the server of a call that a view of it may be told of.
+	// Listed returns the tools of a call's server that a view of the call may see.
 	Listed func(ctx context.Context, by store.Caller, c store.Call) ([]*policy.Tool, error)
-	// Gateway calls tools, and Resources reads what a server lists, as calls.
+	// Gateway calls tools, and Resources reads listed resources, as calls.
 	Gateway interface {
 		// CallByParams takes the arguments from the params of a tools/call.
 		CallByParams(ctx context.Context, by store.Caller, req store.Request, params json.RawMessage) (*store.Call, error)
@@ -58,22 +58,22 @@ type Options struct {
 	Resources interface {
 		Read(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error)
 	}
-	// Resource reads a resource of the server of a call's tool, which has the pin that
-	// was accepted, with the credential of who looks.
+	// Resource reads a resource of the server of a call's tool, whose pin must be the
+	// accepted one, with the viewer's credential.
 	Resource func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error)
-	// Usable says why somebody may not use a tool where a call was made, nil where
-	// they may.
+	// Usable returns why a person may not use a tool where a call was made, nil if they
+	// may.
 	Usable func(ctx context.Context, by store.Caller, c store.Call) error
-	// Template is the view of a native tool, "" where it has none.
+	// Template returns the view of a native tool, "" if it has none.
 	Template func(name string) string
-	// Kept is what views tell the model with the next message of their viewer, and
-	// what they keep for when they are opened again.
+	// Kept stores views' contexts for the model, which are sent with the viewer's next
+	// message, and views' states, which are restored when they are opened again.
 	Kept interface {
 		PutViewContext(ctx context.Context, thread string, told store.ViewContext) error
 		PutViewState(ctx context.Context, thread, call, user string, state json.RawMessage) error
 		GetViewState(ctx context.Context, call, user string) (json.RawMessage, error)
 	}
-	// Widgets is the origin of views, with * for their server; "" where they have none.
+	// Widgets returns the origin of views, with * for their server; "" if they have none.
 	Widgets func() string
 	Events  interface {
 		AddEvent(by store.Caller, e store.Event)
@@ -87,42 +87,42 @@ type Options struct {
 type Views struct {
 	Options
 
-	called limit.Limit // by person and call, tools that their view asked for
-	noted  limit.Limit // by person, call and method, what it asked for
+	called limit.Limit // tool calls of views, by person and call
+	noted  limit.Limit // requests of views, by person, call and method
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	tickets map[string]page
-	held    uint64                     // tickets so far, which orders them
-	open    map[string]map[string]bool // by person and call, what their view had called and runs or waits for a yes
+	held    uint64                     // number of tickets so far, for ordering
+	open    map[string]map[string]bool // running and pending calls of views, by person and call
 }
 
-// page is what a ticket is for.
+// page is what a ticket gives access to.
 type page struct {
 	html    []byte
 	nonce   string
 	domains view.Domains
-	page    string            // the origin of the one in which the frame stands
-	host    string            // the first label of that of the view, "" where it has none
-	source  [sha256.Size]byte // of the HTML as it was found
+	page    string            // origin of the page that embeds the frame
+	host    string            // first label of the view's host, "" if it has none
+	source  [sha256.Size]byte // of the HTML as it was read
 	expires time.Time
-	holder  string // for whose quota it counts
-	n       uint64 // of those before it
+	holder  string // to whose quota it counts
+	n       uint64 // its number
 }
 
-// New returns what has shown nothing yet.
+// New returns a Views.
 func New(opt Options) *Views {
 	return &Views{Options: opt, tickets: map[string]page{}, called: limit.Limit{Most: maxCalls, Per: time.Minute}, noted: limit.Limit{Most: maxNoted, Per: time.Minute}, open: map[string]map[string]bool{}}
 }
 
-// Has says whether calls of a tool have a view.
+// Has reports whether calls of a tool have a view.
 func (v *Views) Has(tool string) bool {
 	t, ok := v.Tools.Get(tool)
 	return ok && t.State == store.ToolAccepted && t.Pin == t.Accepted && (t.Server != policy.NativeServer && t.View().URI != "" || t.Server == policy.NativeServer && v.Template(t.Name) != "")
 }
 
-// Shows says whether a call of a tool that stands so has a view to be opened. A server's
-// view may show a call that runs, and its errors, too, and stays when its outcome is lost;
-// a template shows structured results alone.
+// Shows reports whether a call of a tool in that state has a view to open. A server's view
+// may also show a running call and its errors, and remains if the outcome is lost; a
+// template shows only structured results.
 func (v *Views) Shows(tool string, state store.State) bool {
 	server, _, _ := store.SplitToolID(tool)
 	shown := []store.State{store.Done, store.Running, store.Failed, store.Lost}
@@ -132,7 +132,7 @@ func (v *Views) Shows(tool string, state store.State) bool {
 	return slices.Contains(shown, state) && v.Has(tool)
 }
 
-// Mount adds what a page may ask for.
+// Mount adds the operations for pages.
 func (v *Views) Mount(m *mux.Mux) {
 	mux.Handle(m, Open, v.Open)
 	mux.Handle(m, Ask, v.Ask)
@@ -142,27 +142,27 @@ func (v *Views) Mount(m *mux.Mux) {
 // Open is the operation that opens the view of a call.
 var Open = api.Op[OpenRequest, Frame]{Method: "POST", Path: "/v1/frames", Summary: "open the view of a call"}
 
-// OpenRequest names the call, and says how its reader looks at it.
+// OpenRequest names the call, and describes its reader's display.
 type OpenRequest struct {
 	Call   string `json:"call"`
-	Theme  string `json:"theme,omitempty"`  // dark, or else light
-	Locale string `json:"locale,omitempty"` // a BCP 47 tag; none is what the browser accepts
+	Theme  string `json:"theme,omitempty"`  // dark; anything else is light
+	Locale string `json:"locale,omitempty"` // a BCP 47 tag; "" is what the browser accepts
 	Accept string `header:"Accept-Language" json:"-"`
-	Page   string `header:"Nize-Page" json:"-"` // the origin of the page that asks
+	Page   string `header:"Nize-Page" json:"-"` // origin of the requesting page
 }
 
-// Frame is an opened view: the ticket of its frame, and what its page tells it.
+// Frame is an opened view: the ticket of its frame, and the data for it.
 type Frame struct {
 	Ticket    string          `json:"ticket"`
-	Origin    string          `json:"origin,omitempty"` // of the view, where it has one
+	Origin    string          `json:"origin,omitempty"` // of the view, if it has one
 	Server    string          `json:"server"`
 	Tool      Tool            `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
-	Result    json.RawMessage `json:"result,omitempty"` // none while it runs
+	Result    json.RawMessage `json:"result,omitempty"` // none while the call is running
 	Granted   view.Granted    `json:"granted"`
 }
 
-// Tool is the tool as its view is told of it.
+// Tool is the description of the tool for its view.
 type Tool struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title,omitempty"`
@@ -174,14 +174,14 @@ func toolOf(t *policy.Tool) Tool {
 	return Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: toolschema.Listed(t.InputSchema)}
 }
 
-// hostOf is the first label of the host of a server's views.
+// hostOf returns the first label of the host of a server's views.
 func hostOf(server string) string {
 	sum := sha256.Sum256([]byte(server))
 	return hex.EncodeToString(sum[:16])
 }
 
-// errNoView is the answer where there is none, for whatever reason: the reader has
-// the plain result, and the log the reason.
+// errNoView returns the error if there is no view, for whatever reason: the reader has the
+// plain result, and the log has the reason.
 func errNoView(tool string) error {
 	return fmt.Errorf("a view of %s: %w", tool, store.ErrNotFound)
 }
@@ -195,8 +195,8 @@ func (v *Views) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 	return v.openAs(ctx, by, by, c, tool, req)
 }
 
-// OpenFor opens the view of a call for somebody else than its requester, who got it
-// from them: what the requester may see now. by is who looks.
+// OpenFor opens the view of a call for a person who got a link from its requester. It shows
+// what the requester may see now. by is the viewer.
 func (v *Views) OpenFor(ctx context.Context, by, requester store.Caller, req OpenRequest) (none Frame, err error) {
 	c, tool, err := v.callOf(ctx, requester, req.Call)
 	if err != nil {
@@ -205,7 +205,7 @@ func (v *Views) OpenFor(ctx context.Context, by, requester store.Caller, req Ope
 	return v.openAs(ctx, by, requester, c, tool, req)
 }
 
-// openAs opens the view of a call that requester asked for, for by.
+// openAs opens the view of requester's call for by.
 func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.Call, tool *policy.Tool, req OpenRequest) (none Frame, err error) {
 	p, err := v.read(ctx, by, requester, c, tool, req)
 	if err != nil {
@@ -225,7 +225,7 @@ func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.
 		p.host = hostOf(c.Server)
 		f.Origin = strings.Replace(at, "*", p.host, 1)
 	}
-	if p.holder = by.User; p.holder == store.System.User { // by a link: its requester's, so that no link takes others' room
+	if p.holder = by.User; p.holder == store.System.User { // if opened by a link, it counts to its requester, so that a link can't use up others' quotas
 		p.holder = "link " + requester.User
 	}
 	if f.Ticket, err = v.hold(p); err != nil {
@@ -235,9 +235,9 @@ func (v *Views) openAs(ctx context.Context, by, requester store.Caller, c store.
 	return f, nil
 }
 
-// callOf is a call that runs, or has a result, which the caller may read, and its tool as
-// it is now, if the caller may use that. Before it runs there is nothing to be seen of
-// it, and the caller may try again.
+// callOf returns a running or finished call that the caller may read, and its current tool,
+// if the caller may use that. A call that has not started has nothing to show; the caller
+// may try again later.
 func (v *Views) callOf(ctx context.Context, by store.Caller, id string) (c store.Call, t *policy.Tool, err error) {
 	c, t, err = v.requested(ctx, by, id)
 	switch {
@@ -250,7 +250,7 @@ func (v *Views) callOf(ctx context.Context, by store.Caller, id string) (c store
 	return c, t, err
 }
 
-// requested is a call of the caller's own, however it stands, and its tool.
+// requested returns one of the caller's own calls, in any state, and its tool.
 func (v *Views) requested(ctx context.Context, by store.Caller, id string) (c store.Call, t *policy.Tool, err error) {
 	if c, err = v.Calls.GetCall(ctx, by, api.CallRequest{ID: id}); err != nil {
 		return c, nil, err
@@ -268,7 +268,7 @@ func (v *Views) requested(ctx context.Context, by store.Caller, id string) (c st
 	return c, t, nil
 }
 
-// resultOf is a call's result in the form of MCP, an empty one while there is none.
+// resultOf returns a call's result in MCP's form, an empty one if there is none yet.
 func resultOf(c store.Call) json.RawMessage {
 	var object map[string]json.RawMessage
 	if c.Result != nil && json.Unmarshal(c.Result.Passed(), &object) == nil {
@@ -277,8 +277,8 @@ func resultOf(c store.Call) json.RawMessage {
 	return json.RawMessage(`{"content":[]}`)
 }
 
-// read finds the view of a call, whoever has it, filled for the call where it is
-// written for window.openai: with what it keeps for by.
+// read returns the view of a call, from wherever it is. If it is written for window.openai,
+// it is filled in for the call, with the state stored for by.
 func (v *Views) read(ctx context.Context, by, requester store.Caller, c store.Call, tool *policy.Tool, req OpenRequest) (p page, err error) {
 	var result struct {
 		Output   json.RawMessage `json:"structuredContent"`
@@ -303,7 +303,7 @@ func (v *Views) read(ctx context.Context, by, requester store.Caller, c store.Ca
 	return p, err
 }
 
-// readUpstream reads the view of a server's tool, with the credential of who looks.
+// readUpstream reads the view of a server's tool, with the viewer's credential.
 func (v *Views) readUpstream(ctx context.Context, by store.Caller, c store.Call, tool *policy.Tool, g view.Globals) (p page, err error) {
 	claims := tool.View()
 	c.Pin = tool.Accepted
@@ -322,22 +322,22 @@ func (v *Views) readUpstream(ctx context.Context, by store.Caller, c store.Call,
 	return p, err
 }
 
-// random is a name that nobody guesses, of 32 bytes.
+// random returns an unguessable name of 32 random bytes.
 func random() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // it never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// hold keeps a page for who comes with the ticket.
+// hold stores a page under a new ticket.
 func (v *Views) hold(p page) (ticket string, err error) {
 	ticket = random()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := v.Now() // here, or one that was held meanwhile would look as if the clock was set back
+	now := v.Now() // read the clock under the lock: a page stored meanwhile would look like a clock set back
 	p.expires = now.Add(ticketTime)
 	maps.DeleteFunc(v.tickets, func(_ string, o page) bool {
-		return !now.Before(o.expires) || o.expires.Sub(now) > ticketTime // the last: a clock that was set back
+		return !now.Before(o.expires) || o.expires.Sub(now) > ticketTime // the second condition: the clock was set back
 	})
 	held := slices.SortedFunc(maps.Keys(v.tickets), func(a, b string) int { return cmp.Compare(v.tickets[a].n, v.tickets[b].n) })
 	list := make([]store.Kept, len(held))
@@ -357,13 +357,13 @@ func (v *Views) hold(p page) (ticket string, err error) {
 	return ticket, nil
 }
 
-// Serve answers a frame at the host of its server's views, "" for nize's own: once for
-// each ticket.
+// Serve serves a frame at the host of its server's views, "" for nize's own: once per
+// ticket.
 func (v *Views) Serve(w http.ResponseWriter, r *http.Request, ticket, host string) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	if dest := r.Header.Get("Sec-Fetch-Dest"); dest != "" && dest != "iframe" {
-		http.NotFound(w, r) // and the ticket still holds
+		http.NotFound(w, r) // the ticket stays valid
 		return
 	}
 	v.mu.Lock()
@@ -382,10 +382,10 @@ func (v *Views) Serve(w http.ResponseWriter, r *http.Request, ticket, host strin
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	_, _ = w.Write(view.Seal(p.html, p.nonce, p.domains)) // the browser has left: nothing to do
+	_, _ = w.Write(view.Seal(p.html, p.nonce, p.domains)) // the browser has disconnected
 }
 
-// event leaves one of a call's view.
+// event records an event of a call's view.
 func (v *Views) event(by store.Caller, c store.Call, kind string, data any) {
 	raw, err := json.Marshal(data)
 	if err != nil {
