@@ -1,23 +1,21 @@
-// Package alert tells operators, once, that something is wrong, and once that
-// it is over.
+// Package alert sends operators one message when a problem begins and one when it is over.
 //
-// A [Manager] checks every few seconds. What it finds is a [Result]: all that
-// is wrong now, and what cannot be told. From that it opens and ends incidents
-// in the store, which keeps at most one of a kind and subject; so what is wrong
-// across a restart is told once. It never hears of events: an incident is a
-// state of affairs, and each check compares the whole.
+// A [Manager] checks every few seconds. A check returns a [Result]: all current problems,
+// and those that it can't determine. From that the manager opens and ends incidents in the
+// store, which keeps at most one per kind and subject, so that a problem that persists
+// across a restart is reported once. It doesn't consume events: an incident is a state, and
+// each check compares the complete state.
 //
-// Hysteresis (kinds): a server must be down for five minutes, and well for one
-// before that counts as over; a moment of being well in between starts neither
-// time anew. What came back again and again must be well for longer each time,
-// up to an hour, so that a flapping server does not flood.
+// Hysteresis (kinds): for example, a server must be down for five minutes before that is an
+// incident, and up for one minute before the incident ends; a brief recovery restarts
+// neither time. If a problem recurs, the recovery must last longer each time, up to an
+// hour, so that a flapping server does not cause a flood of messages.
 //
-// Delivery is apart from checking, so that a destination that hangs holds up
-// nothing. A message is tried until the destination took it, with a growing
-// pause, and given up after [maxTries]; how far it came stands with the
-// incident. It is delivered at least once: after a crash between the
-// destination's yes and its note a webhook gets it again, under the same id; in a
-// chat it is found by that and said once.
+// Delivery is separate from checking, so that a hanging destination doesn't block anything.
+// A message is retried with backoff until the destination accepts it, and given up after
+// [maxTries]; the progress is stored with the incident. Delivery is at least once: after a
+// crash between the destination's response and its record, a webhook gets the message again
+// with the same id; in a chat the message is found by that id and sent only once.
 package alert
 
 import (
@@ -32,7 +30,7 @@ import (
 	"nize/store"
 )
 
-// Kinds of incidents; they are on the wire and never change.
+// Kinds of incidents. They are on the wire and never change.
 const (
 	ServerDown  = "server.down"
 	BotDown     = "bot.down"
@@ -47,11 +45,11 @@ const (
 	AuditFailed = "audit"
 	Clock       = "clock"
 	SignIn      = "signin"
-	Test        = "test" // of a message that tests the destination; never stored
+	Test        = "test" // a test message; never stored
 )
 
-// pace is how long what is wrong must be wrong, and then well, until that
-// counts.
+// pace is how long a problem must last before it is an incident, and how long a recovery
+// must last to end it.
 type pace struct{ wrong, well time.Duration }
 
 // paces lists the kinds that need more than one check.
@@ -63,82 +61,83 @@ var paces = map[string]pace{
 }
 
 const (
-	// flapTime is how long an incident counts against the next of its subject.
+	// flapTime is for how long an incident lengthens the recovery of later ones of the same
+	// subject.
 	flapTime = 6 * time.Hour
 	maxCalm  = time.Hour
 
 	maxTitle, maxText, maxCure = 200, 2000, 1000 // bytes
 )
 
-// Key names what an incident is about. As something that cannot be told, an
-// empty Subject is all of the kind.
+// Key names the subject of an incident. In Result.Unknown, an empty Subject means all of
+// the kind.
 type Key struct{ Kind, Subject string }
 
-// Symptom is something that is wrong now. Its texts may hold what strangers
-// wrote; they are cut here.
+// Symptom is a current problem. Its texts may contain untrusted text; the manager truncates
+// them.
 type Symptom struct {
 	Key
 	Title, Text store.Text
 	Cure        string
-	Users       []string // ids of those whom it concerns, besides admins
+	Users       []string // ids of the people whom it concerns, besides admins
 }
 
-// Result is everything that one check found. What is in neither list is well.
+// Result is the result of one check. Anything that is in neither list is fine.
 type Result struct {
 	Wrong   []Symptom
-	Unknown []Key // stays as it was
+	Unknown []Key // keeps its previous state
 }
 
-// Notifier is a destination of alerts: [Webhook]; chat platforms have theirs.
+// Notifier is a destination of alerts: [Webhook], or a chat platform's.
 type Notifier interface {
-	// Notify tells of the incident as it is, and returns the destination's name
-	// for the message. A destination that can edit changes the message that
-	// i.Delivery.Handle names, if there is one. The error is one line for
-	// people; one that wraps ErrPermanent is not tried again.
+	// Notify sends the incident's current state, and returns the destination's handle for
+	// the message. A destination that can edit messages edits the one in i.Delivery.Handle,
+	// if there is one. The error is one line for people; if it wraps ErrPermanent, it is
+	// not retried.
 	Notify(ctx context.Context, i store.Incident) (handle string, err error)
 }
 
-// ErrPermanent marks a failure that trying again does not mend.
+// ErrPermanent marks a failure that a retry won't fix.
 var ErrPermanent = errors.New("it is not tried again")
 
-// Options are what a Manager needs.
+// Options are a Manager's dependencies.
 type Options struct {
 	Incidents store.Incidents
-	// To is the destination now; nil is nobody.
+	// To returns the current destination, nil for none.
 	To func(ctx context.Context) (Notifier, error)
-	// Check says what is wrong now.
+	// Check returns the current problems.
 	Check func(ctx context.Context) Result
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Manager keeps incidents and tells of them. Run makes it work.
+// Manager keeps incidents and sends alerts about them. Run starts it.
 type Manager struct {
 	opt  Options
-	wake chan struct{} // holds one: deliver what is due, however often it was asked for
+	wake chan struct{} // capacity 1: signals that messages are due
 
-	again atomic.Bool // what failed begins anew
+	again atomic.Bool // retry failed messages from the start
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	marks map[Key]*mark
-	past  map[Key][]time.Time // when incidents of late began; nil until they were read
+	past  map[Key][]time.Time // start times of recent incidents; nil until they are read
 }
 
-// mark is what was seen of one key.
+// mark is the observed state of one key.
 type mark struct {
-	wrong time.Time // since when
-	well  time.Time // since when; zero while it is wrong
+	wrong time.Time // start of the problem
+	well  time.Time // start of the recovery; zero while the problem lasts
 }
 
-// New returns a manager that does nothing until Run.
+// New returns a Manager that does nothing until Run is called.
 func New(opt Options) *Manager {
 	return &Manager{opt: opt, wake: make(chan struct{}, 1), marks: map[Key]*mark{}}
 }
 
-// checkEvery is how often the manager checks.
+// checkEvery is the interval of checks.
 const checkEvery = 15 * time.Second
 
-// Run checks and delivers until ctx ends, and ends what it started.
+// Run checks and delivers until ctx ends, and then waits for the goroutines it started.
 func (a *Manager) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { a.deliver(ctx) })
@@ -157,7 +156,7 @@ func (a *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Update opens and ends incidents by what one check found.
+// Update opens and ends incidents according to a check's result.
 func (a *Manager) Update(ctx context.Context, s Result) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,7 +187,7 @@ func (a *Manager) Update(ctx context.Context, s Result) error {
 	return errors.Join(errs...)
 }
 
-// activeLocked reads the active incidents, and at first those of late.
+// activeLocked reads the active incidents and, the first time, recent ones.
 func (a *Manager) activeLocked(ctx context.Context) (map[Key]string, error) {
 	list, err := a.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: a.past == nil})
 	if err != nil {
@@ -250,8 +249,8 @@ func (a *Manager) wellLocked(ctx context.Context, k Key, m *mark, active map[Key
 	return nil
 }
 
-// calmLocked is how long k must be well: twice as long for every incident of
-// late before the present one.
+// calmLocked returns how long k's recovery must last: it doubles with every recent incident
+// before the current one.
 func (a *Manager) calmLocked(k Key, now time.Time) time.Duration {
 	n := 0
 	for _, at := range a.past[k] {
@@ -276,7 +275,7 @@ func (a *Manager) beganLocked(k Key, at time.Time) {
 	a.past[k] = append(kept, at)
 }
 
-// poke says that something may be due.
+// poke signals that a message may be due.
 func (a *Manager) poke() {
 	select {
 	case a.wake <- struct{}{}:
@@ -284,7 +283,7 @@ func (a *Manager) poke() {
 	}
 }
 
-// head is a text that is not longer than so many bytes.
+// head truncates a text to a number of bytes.
 func head(t store.Text, limit int) store.Text {
 	if short := store.Head(t.String(), limit); short != t.String() {
 		return store.Plain(short)
@@ -292,7 +291,7 @@ func head(t store.Text, limit int) store.Text {
 	return t
 }
 
-// Over says that an incident is over; what was wrong is not said any more.
+// Over returns the text that an incident is over, without the description of the problem.
 func Over(i store.Incident) store.Text {
 	return store.Textf("It is over; it lasted %s.", i.Recovered.Sub(i.Opened).Round(time.Second))
 }

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// maxTries is after how many failures a message is given up: with the
-	// pauses between them, some eight hours.
+	// maxTries is after how many failures a message is given up: with backoff, after some
+	// eight hours.
 	maxTries  = 15
 	firstWait = 15 * time.Second
 	maxWait   = time.Hour
-	// patience is how long one try may take.
+	// patience is the timeout of one attempt.
 	patience = 10 * time.Second
 	// forever is a wait that a poke ends.
 	forever = 24 * time.Hour
 )
 
-// deliver sends what is due until ctx ends.
+// deliver sends due messages until ctx ends.
 func (a *Manager) deliver(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -44,9 +44,9 @@ func (a *Manager) deliver(ctx context.Context) {
 	}
 }
 
-// Deliver sends what is due now, and says when to look again. It stops at the
-// first failure, since the destination is most likely ill, and begins with what
-// failed least, so that a message that is never taken holds up no other.
+// Deliver sends the messages that are due now, and returns when the next is due. It stops
+// at the first failure, since the destination is most likely unavailable, and starts with
+// the messages that failed least, so that one that is never accepted doesn't block others.
 func (a *Manager) Deliver(ctx context.Context) (time.Duration, error) {
 	if a.again.Swap(false) {
 		if err := a.forget(ctx); err != nil {
@@ -63,12 +63,12 @@ func (a *Manager) Deliver(ctx context.Context) (time.Duration, error) {
 	wait := forever
 	for n, i := range due {
 		if pause := i.Delivery.Next.Sub(a.opt.Now()); pause > 0 {
-			// A clock that was set back must not make it wait for more than a turn.
+			// If the clock was set back, don't wait longer than one interval.
 			wait = min(wait, pause, maxWait)
 			continue
 		}
 		if to == nil && toErr == nil {
-			if i.State == store.IncidentRecovered { // nobody was told, and it is over
+			if i.State == store.IncidentRecovered { // it was never reported, and it is over
 				i.Delivery.Sent = store.IncidentRecovered
 				err = errors.Join(err, a.note(ctx, i, i.Delivery))
 			}
@@ -76,7 +76,7 @@ func (a *Manager) Deliver(ctx context.Context) (time.Duration, error) {
 		}
 		next, failed := a.try(ctx, i, to, toErr)
 		if failed && ctx.Err() != nil {
-			return forever, ctx.Err() // it may have failed for the stop
+			return forever, ctx.Err() // it may have failed because of the stop
 		}
 		if err = errors.Join(err, a.note(ctx, i, next)); err != nil {
 			return firstWait, err
@@ -92,7 +92,7 @@ func (a *Manager) Deliver(ctx context.Context) (time.Duration, error) {
 	return max(wait, time.Second), err
 }
 
-// try sends one message and returns what is to be noted.
+// try sends one message and returns the delivery state to store.
 func (a *Manager) try(ctx context.Context, i store.Incident, to Notifier, err error) (next store.Delivery, failed bool) {
 	handle := ""
 	if err == nil {
@@ -117,14 +117,14 @@ func (a *Manager) try(ctx context.Context, i store.Incident, to Notifier, err er
 	return next, true
 }
 
-// backoff is the pause after so many failures, with jitter.
+// backoff returns the delay after a number of failures, with jitter.
 func backoff(tries int) time.Duration {
 	wait := min(firstWait<<min(tries-1, 20), maxWait)
 	return wait - rand.N(wait/5)
 }
 
 func (a *Manager) note(ctx context.Context, i store.Incident, next store.Delivery) error {
-	// What was sent is noted also if the daemon is told to stop meanwhile.
+	// Record what was sent even if the daemon is stopping.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err := a.opt.Incidents.NoteDelivery(ctx, store.System, i.ID, next); err != nil {
@@ -133,15 +133,15 @@ func (a *Manager) note(ctx context.Context, i store.Incident, next store.Deliver
 	return nil
 }
 
-// Again tries at once what failed before, and what was given up: the
-// destination is another one, or was mended. It waits for nothing.
+// Again retries failed and given-up messages immediately, since the destination changed or
+// was fixed. It doesn't wait.
 func (a *Manager) Again() {
 	a.again.Store(true)
 	a.poke()
 }
 
-// forget lets what failed begin anew. It is Deliver's, so that nothing is noted
-// of a message beside the one who sends it.
+// forget resets the delivery state of failed messages. Only Deliver calls it, so that no
+// other goroutine changes the state of a message while it is sent.
 func (a *Manager) forget(ctx context.Context) error {
 	list, err := a.opt.Incidents.ListIncidents(ctx, store.IncidentQuery{All: true})
 	for _, i := range list {

@@ -14,11 +14,11 @@ import (
 	"nize/store/webhook"
 )
 
-const maxAnswer = 4 << 10 // bytes of an answer that are read
+const maxAnswer = 4 << 10 // bytes of a response that are read
 
 // Message is the body of a webhook's request. Its fields are stable.
 type Message struct {
-	ID        string     `json:"id"`      // of the incident, the same when it is over
+	ID        string     `json:"id"`      // of the incident; the same in the message that it is over
 	Kind      string     `json:"kind"`    // server.down, login.lost, tool.held …
 	Subject   string     `json:"subject"` // what it is about
 	State     string     `json:"state"`   // open or recovered
@@ -29,11 +29,10 @@ type Message struct {
 	Recovered *time.Time `json:"recovered"` // null while it is open
 }
 
-// Webhook posts a [Message] to a URL, signed after Standard Webhooks
-// (standardwebhooks.com, v1) if there is a secret. The address may be on
-// loopback or in a private network: only an admin sets it, at the control
-// socket or in the daemon's own configuration. Where it redirects to is nobody's
-// choice, so redirects are not followed.
+// Webhook posts a [Message] to a URL, signed as in Standard Webhooks (standardwebhooks.com,
+// v1) if there is a secret. The address may be on loopback or in a private network, since
+// only an admin sets it, at the control socket or in the daemon's own configuration.
+// Redirects are not followed, since no admin chose their targets.
 type Webhook struct {
 	url    string
 	secret []byte
@@ -43,7 +42,7 @@ type Webhook struct {
 
 var _ Notifier = (*Webhook)(nil)
 
-// NewWebhook checks address and secret; a zero secret signs nothing.
+// NewWebhook validates address and secret; with a zero secret, messages aren't signed.
 func NewWebhook(address string, secret store.Secret, now func() time.Time) (*Webhook, error) {
 	if err := webhook.CheckURL(address); err != nil {
 		return nil, err
@@ -66,8 +65,8 @@ func NewWebhook(address string, secret store.Secret, now func() time.Time) (*Web
 	return w, nil
 }
 
-// Notify implements [Notifier]. A webhook cannot edit, so the end of an
-// incident is a second message with the same id in its body.
+// Notify implements [Notifier]. A webhook can't edit messages, so the end of an incident is
+// a second message with the same id in its body.
 func (w *Webhook) Notify(ctx context.Context, i store.Incident) (string, error) {
 	body, err := json.Marshal(messageOf(i))
 	if err != nil {
@@ -85,7 +84,7 @@ func (w *Webhook) Notify(ctx context.Context, i store.Incident) (string, error) 
 		return "", fmt.Errorf("the webhook can't be reached: %w", store.NetworkError(err))
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // what it says doesn't matter, its status does
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // only the status matters
 	switch code := resp.StatusCode; {
 	case code/100 == 2:
 		return "", nil
