@@ -11,32 +11,33 @@ import (
 	"time"
 )
 
-// settling is how long a request whose lease ended may take to answer by itself: reads
-// end at once, and a commit that is under way ends within this time or hangs.
+// settling is how long a request may still take to respond by itself after its lease has
+// ended: reads end at once, and a pending commit ends within this time or hangs.
 const settling = time.Second
 
-// Holder serves requests while this nized holds its lease on the database.
+// Holder serves requests while this node holds its lease on the database.
 type Holder struct {
-	// Term returns the context of the present lease, which ends with it.
+	// Term returns the context of the current lease, which ends with the lease.
 	Term func() context.Context
-	// Refuse writes the answer of a request that is not served. begun says that it was
-	// begun, so that nobody knows what it changed.
+	// Refuse writes the response of a request that is not served. begun is true if its
+	// handler had started, so that its effects are unknown.
 	Refuse func(w http.ResponseWriter, r *http.Request, begun bool)
 
 	left sync.WaitGroup
 }
 
-// Wait waits for requests that were answered before their handlers returned.
+// Wait waits for the handlers of requests that were answered before their handlers
+// returned.
 func (h *Holder) Wait() { h.left.Wait() }
 
-// Handler refuses requests while there is no lease. When the lease ends it cancels the
-// requests under way. One that still waits, such as for a commit whose outcome nobody
-// knows, is answered without its handler, which goes on; a response that was begun is
-// cut.
+// Handler rejects requests while there is no lease. When the lease ends, it cancels the
+// requests in progress. If one is still blocked, for example in a commit with an unknown
+// outcome, Handler responds in place of its handler, which continues; a response that has
+// begun is cut off.
 func (h *Holder) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		term := h.Term()
-		if term.Done() == nil { // it never ends
+		if term.Done() == nil { // the lease never ends
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -46,7 +47,7 @@ func (h *Holder) Handler(next http.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		out, done := &output{to: w, header: maps.Clone(w.Header())}, make(chan any, 1) // its sender may be alone
+		out, done := &output{to: w, header: maps.Clone(w.Header())}, make(chan any, 1) // capacity 1: the handler may end after this function has returned
 		h.left.Go(func() {
 			defer func() { done <- recover() }()
 			next.ServeHTTP(out, r.WithContext(ctx))
@@ -60,7 +61,7 @@ func (h *Holder) Handler(next http.Handler) http.Handler {
 		}
 		select {
 		case fault := <-done:
-			if fault == nil && !out.begun { // it takes its client for gone
+			if fault == nil && !out.begun { // cancelled, it returned without a response
 				h.Refuse(w, r, true)
 				return
 			}
@@ -71,16 +72,16 @@ func (h *Holder) Handler(next http.Handler) http.Handler {
 		if out.leave() {
 			panic(http.ErrAbortHandler)
 		}
-		w.Header().Set("Connection", "close") // what is left of the request is the handler's
+		w.Header().Set("Connection", "close") // the rest of the request belongs to the handler
 		h.Refuse(w, r, true)
 	})
 }
 
 // output is the response of a handler that may be left behind.
 type output struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	to     http.ResponseWriter
-	header http.Header // the handler's until it writes
+	header http.Header // owned by the handler until it writes
 	begun  bool
 	gone   bool
 }
@@ -106,7 +107,7 @@ func (o *output) writeHeaderLocked(status int) {
 	o.to.WriteHeader(status)
 }
 
-// copyLocked hands the handler's headers on.
+// copyLocked copies the handler's headers to the response.
 func (o *output) copyLocked() {
 	to := o.to.Header()
 	clear(to)
@@ -126,7 +127,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.to.Write(b)
 }
 
-// FlushError implements what [http.ResponseController] looks for.
+// FlushError implements the method that [http.ResponseController] uses.
 func (o *output) FlushError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,8 +143,8 @@ func (o *output) FlushError() error {
 // Flush implements [http.Flusher].
 func (o *output) Flush() { _ = o.FlushError() }
 
-// Hijack implements [http.Hijacker]. The connection is the handler's, whose context ends
-// with the lease.
+// Hijack implements [http.Hijacker]. The connection then belongs to the handler, whose
+// context ends with the lease.
 func (o *output) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,7 +155,7 @@ func (o *output) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(o.to).Hijack()
 }
 
-// SetReadDeadline implements what [http.ResponseController] looks for.
+// SetReadDeadline implements the method that [http.ResponseController] uses.
 func (o *output) SetReadDeadline(at time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,7 +165,7 @@ func (o *output) SetReadDeadline(at time.Time) error {
 	return http.NewResponseController(o.to).SetReadDeadline(at)
 }
 
-// SetWriteDeadline implements what [http.ResponseController] looks for.
+// SetWriteDeadline implements the method that [http.ResponseController] uses.
 func (o *output) SetWriteDeadline(at time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -174,7 +175,7 @@ func (o *output) SetWriteDeadline(at time.Time) error {
 	return http.NewResponseController(o.to).SetWriteDeadline(at)
 }
 
-// end finishes a response whose handler returned, or passes its panic on.
+// end finishes a response whose handler returned, or passes on its panic.
 func (o *output) end(fault any) {
 	if fault != nil {
 		panic(fault)
@@ -186,7 +187,8 @@ func (o *output) end(fault any) {
 	}
 }
 
-// leave takes the response from the handler and reports whether that one had begun it.
+// leave takes the response away from the handler and reports whether the handler had begun
+// it.
 func (o *output) leave() (begun bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	// handOver is how long who is connected may go on there once this nized works.
+	// handOver is how long existing connections may be used after this node has become
+	// active.
 	handOver = 10 * time.Second
-	// goodbye is how long what is under way may then take, or at a stop: a stream has
-	// no end of its own.
+	// goodbye is how long requests in progress may take after that, or at a stop: a stream
+	// doesn't end by itself.
 	goodbye = time.Second
 )
 
-// Served is a listener with what answers there; Serve serves it.
+// Served is a listener with its server; Serve serves it.
 type Served struct {
 	Listener net.Listener
 	Server   *http.Server
 	Serve    func(*http.Server, net.Listener) error
 }
 
-// Answer answers on listeners, and passes on by f, while this nized stands by. leave
-// ends that: who connects from then on waits for whoever listens there next, and so
-// does what waits for an owner. done is called when who is connected has gone, too;
-// ctx ends all at once.
+// Answer serves the listeners and forwards requests through f while this node is a standby.
+// leave ends that: new connections then wait until the listener is served again, and so do
+// requests that wait for an owner. done is done when existing connections are closed, too.
+// If ctx ends, everything ends at once.
 func (f *Forwarder) Answer(ctx context.Context, list ...Served) (leave func(), done *sync.WaitGroup) {
 	ctx, stop := context.WithCancel(ctx)
 	done = &sync.WaitGroup{}
@@ -47,15 +48,15 @@ func (f *Forwarder) Answer(ctx context.Context, list ...Served) (leave func(), d
 	return func() {
 		f.left.Store(true)
 		for _, ln := range in {
-			_ = ln.Close() // it stays open
+			_ = ln.Close() // the listener itself stays open
 		}
 		accepting.Wait()
 		for _, ln := range in {
-			_ = ln.until(time.Time{}) // who waits there is let in by the next
+			_ = ln.until(time.Time{}) // the next server accepts the waiting connections
 		}
 		done.Go(func() {
 			defer stop()
-			select { // to close what is idle at once would cut who just uses it
+			select { // closing idle connections at once would interrupt clients that are about to use them
 			case <-time.After(handOver):
 			case <-ctx.Done():
 			}
@@ -65,7 +66,7 @@ func (f *Forwarder) Answer(ctx context.Context, list ...Served) (leave func(), d
 			for _, s := range list {
 				ending.Go(func() {
 					if s.Server.Shutdown(last) != nil {
-						_ = s.Server.Close() // whoever is still there asks again
+						_ = s.Server.Close() // clients that are still connected must retry
 					}
 				})
 			}
@@ -74,8 +75,8 @@ func (f *Forwarder) Answer(ctx context.Context, list ...Served) (leave func(), d
 	}, done
 }
 
-// kept is a listener that stays open when its server has left it, so that who
-// connects meanwhile waits.
+// kept is a listener that stays open after its server has left it, so that new connections
+// wait meanwhile.
 type kept struct {
 	net.Listener
 	left atomic.Bool
@@ -85,7 +86,7 @@ func (k *kept) until(at time.Time) error {
 	return k.Listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(at)
 }
 
-// Accept ends by Close.
+// Accept returns net.ErrClosed after Close.
 func (k *kept) Accept() (net.Conn, error) {
 	c, err := k.Listener.Accept()
 	if err != nil && k.left.Load() {
@@ -94,10 +95,10 @@ func (k *kept) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// Close makes the server leave.
+// Close makes the server leave; the listener stays open.
 func (k *kept) Close() error {
 	if k.left.Swap(true) {
-		return nil // the server closes what it leaves as well
+		return nil // the server also closes the listener when it leaves
 	}
 	return k.until(time.Unix(1, 0))
 }

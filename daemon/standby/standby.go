@@ -1,9 +1,10 @@
-// Package standby passes requests on to the nized that works on the database, as one
-// does that stands by. Who works, and where that one is reached, is asked again at
-// each beat and whenever it can't be dialled: until then nothing of a request was
-// sent, so it waits for the next owner. What was sent in part is never sent again,
-// and what goes to an owner that was replaced is cut. An owner at https gets nothing
-// before its certificate holds, by the roots of the system.
+// Package standby forwards requests from a standby node to the active node.
+//
+// It looks up the active node and its address at each beat, and whenever the node can't be
+// dialled. Until a connection exists nothing of a request was sent, so the request waits
+// for the next owner. A request that was sent in part is never sent again, and connections
+// to an owner that was replaced are closed. An owner at https gets nothing until its
+// certificate is verified, with the system's roots.
 package standby
 
 import (
@@ -24,29 +25,29 @@ import (
 )
 
 const (
-	// Host is the name under which requests are passed on that asked for the standby's
-	// own address.
+	// Host is the Host of forwarded requests that were addressed to the standby's own
+	// address.
 	Host = "active.invalid"
-	// Header marks what was passed on, so that it is not passed on again.
+	// Header marks forwarded requests, so that they aren't forwarded again.
 	Header = "Nize-Forwarded"
 
-	beat     = time.Second            // between two questions who works
-	answer   = 2 * time.Second        // for one
-	patience = 8 * time.Second        // for one that can be dialled
-	pause    = 100 * time.Millisecond // between two tries
+	beat     = time.Second            // interval of looking up the owner
+	answer   = 2 * time.Second        // timeout of one lookup
+	patience = 8 * time.Second        // timeout until an owner can be dialled
+	pause    = 100 * time.Millisecond // delay between two attempts
 	oneDial  = 2 * time.Second
 )
 
-// Owner is who works on the database: its epoch, and the origin at which it is
-// reached, which is "" until it is ready. Unfit is why the one that stands by could not
-// take over from it, or "".
+// Owner is the active node: its epoch, and the origin at which it can be reached, which is
+// "" until it is ready. Unfit is the reason why the standby node could not take over from
+// it, or "".
 type Owner struct {
 	Epoch  int64
 	Origin string
 	Unfit  string
 }
 
-// Forwarder passes requests on.
+// Forwarder forwards requests to the active node.
 type Forwarder struct {
 	owner func(context.Context) (Owner, error)
 	log   *slog.Logger
@@ -56,7 +57,7 @@ type Forwarder struct {
 
 	mu    sync.Mutex
 	known Owner
-	wrong error // why nothing can be passed on to known; nil once it was reached
+	wrong error // why requests can't be forwarded to known; nil once it was reached
 	asked time.Time
 	conns map[*conn]bool // to the known owner
 }
@@ -76,7 +77,8 @@ func (c *conn) Close() error {
 
 var (
 	errDial = errors.New("dialling the nized that works")
-	// ErrUntrusted is why nothing is sent to one that is there.
+	// ErrUntrusted is returned if the owner's certificate is not trusted, so that nothing
+	// is sent to it.
 	ErrUntrusted = errors.New("the certificate of the nized that works does not hold here: have it advertise (--advertise) a name that is in it, and put its authority into a directory that SSL_CERT_DIR names here")
 
 	errSilent    = errors.New("the nized that works has not said where it is reached (--advertise)")
@@ -84,7 +86,7 @@ var (
 	errUnreached = errors.New("the nized that works is not reached where it says (--advertise)")
 )
 
-// New makes a forwarder, which asks owner who works.
+// New returns a Forwarder, which calls owner to look up the active node.
 func New(owner func(context.Context) (Owner, error), log *slog.Logger) *Forwarder {
 	f := &Forwarder{owner: owner, log: log, conns: map[*conn]bool{}, wrong: errNew}
 	f.wire = &http.Transport{
@@ -98,14 +100,14 @@ func New(owner func(context.Context) (Owner, error), log *slog.Logger) *Forwarde
 	return f
 }
 
-// retrying sends a request that only reads again if its connection ended without an
-// answer: the one that works may have closed it in its drain (RFC 9110, 9.2.2).
+// retrying resends a read-only request if its connection was closed without a response: the
+// active node may have closed it while draining (RFC 9110, 9.2.2).
 type retrying struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody)
-	for until := time.Now().Add(oneDial); ; { // a busy machine may take more than a moment to drain
+	for until := time.Now().Add(oneDial); ; { // a busy machine may take a while to drain
 		resp, err := t.RoundTripper.RoundTrip(r)
 		if err == nil || !reads || time.Now().After(until) || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 			return resp, err
@@ -118,13 +120,13 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// Run asks who works until ctx ends.
+// Run looks up the owner periodically until ctx ends.
 func (f *Forwarder) Run(ctx context.Context) {
 	defer f.wire.CloseIdleConnections()
 	for ctx.Err() == nil {
 		if to := f.look(ctx); to.Origin != "" && f.Wrong() != nil {
 			if c, err := f.connect(ctx, "tcp", to); err == nil {
-				_ = c.Close() // it was only to be reached
+				_ = c.Close() // the dial was only a check
 			}
 		}
 		select {
@@ -134,14 +136,15 @@ func (f *Forwarder) Run(ctx context.Context) {
 	}
 }
 
-// Origin is where the one that works was last reached, or "".
+// Origin returns the active node's last known origin, or "".
 func (f *Forwarder) Origin() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.known.Origin
 }
 
-// Wrong is why nothing can be passed on right now, or this one could not take over.
+// Wrong returns why requests can't be forwarded right now, or why this node could not take
+// over; nil if all is well.
 func (f *Forwarder) Wrong() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,8 +154,8 @@ func (f *Forwarder) Wrong() error {
 	return f.wrong
 }
 
-// look asks who works now, unless somebody asked a moment ago. Where nobody says, the
-// one that was known is kept.
+// look looks up the owner, unless that was done a moment ago. If the lookup fails, it
+// returns the last known owner.
 func (f *Forwarder) look(ctx context.Context) Owner {
 	f.mu.Lock()
 	before, fresh := f.known, time.Since(f.asked) < pause
@@ -174,7 +177,7 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 	}
 	if now.Epoch != f.known.Epoch {
 		for c := range f.conns {
-			_ = c.Conn.Close() // whoever waits there learns that nobody answers
+			_ = c.Conn.Close() // requests waiting on it fail
 		}
 		clear(f.conns)
 	}
@@ -191,22 +194,22 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 	return now
 }
 
-// ServeHTTP passes a request on. Its Host is one that the owner's door lets in.
+// ServeHTTP forwards a request. Its Host must be one that the owner accepts.
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(Header) != "" {
 		refuse(w, http.StatusServiceUnavailable, "this nized stands by, and passes on nothing that another one passed on")
 		return
 	}
-	if f.left.Load() { // the next request is for whoever listens here now
+	if f.left.Load() { // the next request is for the new server of this listener
 		w.Header().Set("Connection", "close")
 	}
 	f.proxy.ServeHTTP(w, r)
 }
 
-// rewrite keeps what proxies before said: the caller has dropped what counts for
-// nothing.
+// rewrite keeps the forwarding headers of earlier proxies; the caller has removed untrusted
+// ones.
 func rewrite(p *httputil.ProxyRequest) {
-	p.Out.URL.Scheme, p.Out.URL.Host = "http", Host // dial knows where that is
+	p.Out.URL.Scheme, p.Out.URL.Host = "http", Host // dial resolves it to the owner
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values := p.In.Header.Values(name); len(values) > 0 {
 			p.Out.Header[name] = values
@@ -221,7 +224,7 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header.Set(Header, "1")
 }
 
-// dial connects to whoever works, and waits a while for one.
+// dial connects to the active node, and waits a while for one.
 func (f *Forwarder) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
@@ -245,7 +248,7 @@ func (f *Forwarder) dial(ctx context.Context, network, _ string) (net.Conn, erro
 	}
 }
 
-// connect connects to an owner until that one is replaced.
+// connect connects to an owner. The connection is closed when that owner is replaced.
 func (f *Forwarder) connect(ctx context.Context, network string, owner Owner) (net.Conn, error) {
 	to, err := reach(ctx, network, owner.Origin)
 	f.mu.Lock()
@@ -265,8 +268,8 @@ func (f *Forwarder) connect(ctx context.Context, network string, owner Owner) (n
 	return c, nil
 }
 
-// notedLocked keeps why the known owner was not reached: one that was before may only
-// be busy, or end. f.mu is held.
+// notedLocked records why the known owner was not reached. If it was reached before, it may
+// only be busy or stopping, so that isn't recorded. f.mu is held.
 func (f *Forwarder) notedLocked(err error) error {
 	wrong := errUnreached
 	if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
@@ -289,7 +292,7 @@ func reach(ctx context.Context, network, origin string) (net.Conn, error) {
 	defer end()
 	port := u.Port()
 	if port == "" {
-		port = u.Scheme // a service's name is a port, too
+		port = u.Scheme // the dialer accepts a service name as port
 	}
 	addr := net.JoinHostPort(u.Hostname(), port)
 	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: beat, Interval: beat, Count: 3}}
@@ -299,10 +302,11 @@ func reach(ctx context.Context, network, origin string) (net.Conn, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// fail answers what could not be passed on, or may have been in part.
+// fail responds to a request that could not be forwarded, or that may have been sent in
+// part.
 func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
-	case r.Context().Err() != nil: // the client has left
+	case r.Context().Err() != nil: // the client has disconnected
 	case errors.Is(err, ErrUntrusted):
 		refuse(w, http.StatusServiceUnavailable, "this nized stands by, and does not trust the certificate of the one that works")
 	case errors.Is(err, errDial):
@@ -317,5 +321,5 @@ func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // the client has left: nothing to do
+	_, _ = io.WriteString(w, text+"\n") // the client has disconnected
 }
