@@ -12,8 +12,8 @@ import (
 	"nize/store"
 )
 
-// sealCredentials seals a file's secrets as the server's credentials. One that is
-// there already was set by hand, and stays.
+// sealCredentials seals a file's secrets as the server's credentials. It keeps existing
+// ones, which were set by hand.
 func (m *Importer) sealCredentials(ctx context.Context, by store.Caller, s store.Server, secrets map[string]store.Secret) (made, kept []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		_, err := m.Servers.Store.GetCredential(ctx, credentialKey(s.Name, name))
@@ -44,7 +44,7 @@ func (m *Importer) sealCredential(ctx context.Context, by store.Caller, s store.
 	return nil
 }
 
-// removeCredentials removes credentials that this daemon has just made.
+// removeCredentials removes credentials that this daemon has just created.
 func (m *Importer) removeCredentials(ctx context.Context, by store.Caller, server string, names []string) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

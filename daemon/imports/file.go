@@ -22,57 +22,57 @@ import (
 	"nize/store"
 )
 
-// The file of --mcp-config: its servers are kept as it has them.
+// The file of --mcp-config. The daemon keeps its servers in sync with it:
 //
-//   - An entry that is new is registered, one that changed is changed, one that
-//     vanished is removed; but only where the server came from this file, as
-//     its store.Origin says. One that was registered by hand is left alone.
-//   - The file says how a server is reached, and whether it is disabled at the
-//     moment when it says something else than before. It may say timeout and
-//     max_concurrency. What else an admin set (approval, who may use it, a timeout of
-//     which the file says nothing) stays.
+//   - A new entry is registered, a changed one updates its server, and a removed
+//     one removes it, but only if the server came from this file according to its
+//     store.Origin. A server that was registered by hand is left alone.
+//   - The file defines how a server is reached and, whenever that value changes in
+//     the file, whether it is disabled. It may also define timeout and
+//     max_concurrency. Everything else that an admin set (approval, who may use it,
+//     a timeout that the file doesn't set) stays.
 //   - A file that can't be read, is not JSON or may be written by others changes
-//     nothing. Nor does an invalid entry change the server that it once was.
-//   - What is wrong is a line in the log, once, and a warning of nizectl status
-//     for as long as it is wrong.
+//     nothing. An invalid entry doesn't change the server that it defined before.
+//   - A problem is logged once, and is a warning in nizectl status as long as it
+//     persists.
 //
-// Who may write the file may run commands as nized. So it must belong to
-// nized's user or root and be writable by nobody else: who can write it is then
-// an admin at the control socket anyway, and counts as one here.
+// Anyone who can write the file can run commands as nized. So it must be owned by nized's
+// user or root and not be writable by anyone else. A user who can write it is then an admin
+// at the control socket anyway, and is treated as one here.
 const (
-	// The file is polled: one stat twice a second costs nothing, and works as
-	// well on a network file system, a bind mount and a file that editors replace
-	// instead of writing, each of which inotify needs a special case for. A change
-	// counts once two polls have seen the same, so that half a file is not read.
+	// The file is polled: two stats per second cost nothing, and work equally on a network
+	// file system, a bind mount and a file that editors replace instead of writing, each of
+	// which needs a special case with inotify. A change takes effect once two polls have
+	// seen the same state, so that a half-written file is not read.
 	fileEvery = 500 * time.Millisecond
 
-	fileRetry    = 30 * time.Second // after which an unreachable new entry is tried again
-	fileRetryMax = 10 * time.Minute // the longest pause between such attempts
+	fileRetry    = 30 * time.Second // delay before a new entry that was unreachable is retried
+	fileRetryMax = 10 * time.Minute // maximum delay between retries
 )
 
-// fileCaller is who changes servers by way of the file.
+// fileCaller is the caller of changes made by the file.
 var fileCaller = store.Caller{User: store.System.User, Name: "--mcp-config", Role: store.Admin, Surface: store.OnCLI}
 
-// File keeps the servers of one file.
+// File keeps the servers of one file in sync.
 type File struct {
 	Importer *Importer
 	Path     string // absolute
 
 	mu       sync.Mutex
-	problems []string // what is wrong now
-	failed   []Failed // of the entries that are in the file, and no servers
+	problems []string // current problems
+	failed   []Failed // entries of the file that are not servers
 }
 
-// Failed is an entry of the file that is no server.
+// Failed is an entry of the file that did not become a server.
 type Failed struct {
-	Name   string // the server's, or its name in the file where that can't be one
+	Name   string // the server's name, or the entry's if that isn't a valid one
 	File   string
 	Why    string
-	Server store.Server // as far as it was read
+	Server store.Server // as far as it could be read
 }
 
-// Failed lists the entries that are in the file, and no servers; a daemon without such
-// a file has none.
+// Failed returns the entries of the file that are not servers; none if the daemon has no
+// such file.
 func (f *File) Failed() []Failed {
 	if f == nil {
 		return nil
@@ -82,7 +82,7 @@ func (f *File) Failed() []Failed {
 	return slices.Clone(f.failed)
 }
 
-// Warnings are for nizectl status; a daemon without such a file has none.
+// Warnings returns the warnings for nizectl status; none if the daemon has no such file.
 func (f *File) Warnings() []string {
 	if f == nil {
 		return nil
@@ -92,7 +92,7 @@ func (f *File) Warnings() []string {
 	return slices.Clone(f.problems)
 }
 
-// setProblems replaces what is wrong and logs what is new in it.
+// setProblems replaces the current problems and logs new ones.
 func (f *File) setProblems(now []string) {
 	f.mu.Lock()
 	before := f.problems
@@ -108,13 +108,13 @@ func (f *File) setProblems(now []string) {
 	}
 }
 
-// Keep applies the file at start and after each change, until ctx ends.
+// Keep applies the file at the start and after each change, until ctx ends.
 func (f *File) Keep(ctx context.Context) error {
 	tick := time.NewTicker(fileEvery)
 	defer tick.Stop()
 	var seen, applied fs.FileInfo
 	var data []byte
-	var retry time.Time // zero while nothing is left to try again
+	var retry time.Time // zero if there is nothing to retry
 	pause, first := fileRetry, true
 	for {
 		info, err := os.Stat(f.Path)
@@ -123,14 +123,14 @@ func (f *File) Keep(ctx context.Context) error {
 			seen, applied, retry = nil, nil, time.Time{}
 			f.setProblems([]string{f.problem(err)})
 		case !first && !sameFile(info, seen):
-			seen = info // and poll once more
+			seen = info // wait for a second poll
 		case sameFile(info, applied) && (retry.IsZero() || time.Now().Before(retry)):
 		default:
 			fresh, err := f.readFile()
 			changed := !bytes.Equal(fresh, data)
 			seen, applied = info, info
 			if err != nil {
-				retry, data, applied = time.Time{}, nil, nil // its owner may change, which no time tells
+				retry, data, applied = time.Time{}, nil, nil // the owner may change without a new modification time
 				f.setProblems([]string{f.problem(err)})
 				break
 			}
@@ -152,12 +152,12 @@ func (f *File) Keep(ctx context.Context) error {
 	}
 }
 
-// sameFile says whether two polls saw the same content.
+// sameFile reports whether two polls saw the same content.
 func sameFile(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// problem is why the file as a whole was not applied.
+// problem returns why the file as a whole was not applied.
 func (f *File) problem(err error) string {
 	why := err.Error()
 	var path *fs.PathError
@@ -167,14 +167,14 @@ func (f *File) problem(err error) string {
 	return fmt.Sprintf("%s changes nothing: %s", f.Path, strings.TrimPrefix(why, store.ErrInvalid.Error()+" file: "))
 }
 
-// readFile reads the file if nobody else may write it.
+// readFile reads the file if it is not writable by others.
 func (f *File) readFile() ([]byte, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat() // of what was opened, not of what the name means by now
+	info, err := file.Stat() // stat the open file, since the name may now refer to another one
 	if err != nil {
 		return nil, err
 	}
@@ -197,15 +197,15 @@ func (f *File) readFile() ([]byte, error) {
 	return data, nil
 }
 
-// applyFile makes the servers as the file has them; again says that one could not
-// be reached and is worth another attempt.
+// applyFile makes the servers match the file; again is true if one could not be reached and
+// should be retried.
 func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
 	file, err := f.Importer.parseFile(data)
 	if err != nil {
 		f.setProblems([]string{f.problem(err)})
 		return false
 	}
-	problems, why := make([]string, len(file.Entries)), make([]string, len(file.Entries)) // each goroutine writes its own
+	problems, why := make([]string, len(file.Entries)), make([]string, len(file.Entries)) // each goroutine writes its own element
 	retry := make([]bool, len(file.Entries))
 	slots := make(chan struct{}, maxConcurrent)
 	var running sync.WaitGroup
@@ -232,14 +232,14 @@ func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
 	return slices.Contains(retry, true)
 }
 
-// setFailed keeps the entries that did not become servers, and why.
+// setFailed records the entries that did not become servers, and why.
 func (f *File) setFailed(ctx context.Context, entries []mcpfile.Entry, why []string) {
 	var failed []Failed
 	for i, e := range entries {
 		if why[i] == "" {
 			continue
 		}
-		if _, err := f.Importer.Servers.Store.GetServer(ctx, e.Name); err == nil { // it is listed, as it was or by hand
+		if _, err := f.Importer.Servers.Store.GetServer(ctx, e.Name); err == nil { // a server of that name is listed anyway
 			continue
 		}
 		failed = append(failed, Failed{Name: cmp.Or(e.Name, e.Key), File: f.Path, Why: why[i], Server: store.Server{Transport: e.Server.Transport, Disabled: e.Server.Disabled}})
@@ -249,7 +249,7 @@ func (f *File) setFailed(ctx context.Context, entries []mcpfile.Entry, why []str
 	f.failed = failed
 }
 
-// applyEntry makes one server as the file has it, or says why it is not.
+// applyEntry makes one server match its entry, or returns why it doesn't.
 func (f *File) applyEntry(ctx context.Context, e mcpfile.Entry) (why string, again bool) {
 	old, err := f.Importer.Servers.Store.GetServer(ctx, e.Name)
 	switch {
@@ -269,8 +269,8 @@ func (f *File) applyEntry(ctx context.Context, e mcpfile.Entry) (why string, aga
 	return strings.TrimSuffix(line.Reason, "; add it all the same with --force"), line.Status == api.ImportUnreachable
 }
 
-// changeServer brings a server of the file up to date. What an admin set beside the
-// file's own words stays.
+// changeServer updates a server of the file. It keeps what an admin set beyond what the
+// file defines.
 func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Entry) error {
 	next, file := old, e.Server
 	if err := control.CheckServer(&file); err != nil {
@@ -285,7 +285,7 @@ func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Ent
 		next.MaxConcurrency = e.Server.MaxConcurrency
 	}
 	if next.Document, next.URLFromDocument = file.Document, false; file.Transport == store.OpenAPI {
-		if len(file.AllowedTools) > 0 { // else an admin's choice stays
+		if len(file.AllowedTools) > 0 { // otherwise an admin's choice stays
 			next.AllowedTools = file.AllowedTools
 		}
 		if file.URL == "" && old.URLFromDocument && old.Document == file.Document {
@@ -296,7 +296,7 @@ func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Ent
 		}
 	}
 	if old.URL == file.URL && signsIn(old) {
-		next.Headers = control.WithLogin(next.Headers) // somebody signs in there, which no file says
+		next.Headers = control.WithLogin(next.Headers) // the server uses logins, which files don't define
 	}
 	if file.Disabled != old.Origin.Disabled {
 		next.Disabled = file.Disabled
@@ -323,8 +323,8 @@ func (f *File) changeServer(ctx context.Context, old store.Server, e mcpfile.Ent
 	return nil
 }
 
-// updateCredentials seals those of the file's secrets that are new or another, and removes
-// those that are no longer in it. A credential that was set by hand stays.
+// updateCredentials seals the file's new and changed secrets, and removes those that are no
+// longer in it. A credential that was set by hand stays.
 func (f *File) updateCredentials(ctx context.Context, old store.Server, next *store.Server, secrets map[string]store.Secret) (changed bool, err error) {
 	host := ""
 	if u, err := url.Parse(next.URL); err == nil {
@@ -358,8 +358,8 @@ func (f *File) updateCredentials(ctx context.Context, old store.Server, next *st
 	return changed || len(gone) > 0, nil
 }
 
-// removeVanished removes the servers that came from the file and are in it no more,
-// with the credentials that came from it.
+// removeVanished removes the servers that came from the file and are no longer in it, with
+// the credentials that came from it.
 func (f *File) removeVanished(ctx context.Context, file mcpfile.File) (problems []string) {
 	servers, err := f.Importer.Servers.Store.ListServers(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package imports takes over servers from files of MCP clients: once, as an
-// operation of the control API, and for as long as the daemon runs, for the file
-// of --mcp-config. Package mcpfile reads those files.
+// Package imports registers servers from files of MCP clients.
+//
+// It does so once, as an operation of the control API, and for the file of --mcp-config as
+// long as the daemon runs. Package mcpfile parses the files.
 package imports
 
 import (
@@ -23,36 +24,37 @@ import (
 	"nize/store"
 )
 
-// maxConcurrent bounds the servers of a file that are contacted at once: many
-// of them install themselves first.
+// maxConcurrent bounds how many servers of a file are started at once, since many of them
+// install themselves first.
 const maxConcurrent = 4
 
 // Importer registers the servers of files.
 type Importer struct {
 	Servers *control.Servers
-	Env     func(name string) string // of the daemon; "" counts as not set
-	// Port is that of the daemon's own listener: it is no server of itself.
+	Env     func(name string) string // of the daemon; "" counts as unset
+	// Port returns the port of the daemon's own listener, since the daemon must not be
+	// registered as its own server.
 	Port func() string
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Import registers the servers of an MCP client's file, each on its own, and
-// sends what became of each, in the file's order.
+// Import registers the servers of an MCP client's file independently of each other, and
+// sends the result of each, in the file's order.
 func (m *Importer) Import(ctx context.Context, by store.Caller, req api.ImportServersRequest, send func(api.ImportLine) error) error {
 	file, err := m.parseFile([]byte(req.Text))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx) // who stops listening stops the import
+	ctx, cancel := context.WithCancel(ctx) // if the client disconnects, the import stops
 	defer cancel()
 	lines := make([]chan api.ImportLine, len(file.Entries))
 	slots := make(chan struct{}, maxConcurrent)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer cancel() // before the wait
+	defer cancel() // runs before the wait
 	for i, e := range file.Entries {
-		line := make(chan api.ImportLine, 1) // nobody waits for who reads them in order
+		line := make(chan api.ImportLine, 1) // capacity 1: no goroutine waits for the lines before it
 		lines[i] = line
 		running.Go(func() {
 			select {
@@ -76,7 +78,7 @@ func (m *Importer) Import(ctx context.Context, by store.Caller, req api.ImportSe
 	return nil
 }
 
-// parseFile reads a file, which may refer to the daemon's environment.
+// parseFile parses a file, which may refer to the daemon's environment.
 func (m *Importer) parseFile(text []byte) (mcpfile.File, error) {
 	return mcpfile.Read(text, mcpfile.Options{Env: func(name string) (string, bool) {
 		v := m.Env(name)
@@ -84,7 +86,7 @@ func (m *Importer) parseFile(text []byte) (mcpfile.File, error) {
 	}})
 }
 
-// entryOptions are how an entry is registered.
+// entryOptions are the options for registering an entry.
 type entryOptions struct {
 	force, dryRun bool
 	origin        store.Origin
@@ -173,7 +175,7 @@ func importStatus(err error) string {
 	return api.ImportInvalid
 }
 
-// signsIn reports whether a server is called with logins, which no file says of it.
+// signsIn reports whether a server is called with logins, which files don't define.
 func signsIn(s store.Server) bool {
 	return s.Headers["Authorization"].SecretKey == store.LoginName
 }
@@ -188,8 +190,8 @@ func startsNize(s store.Server) bool {
 	return filepath.Base(s.Command) == "nizectl" && slices.Contains(s.Args, "mcp")
 }
 
-// isSelf says whether a URL leads to this very daemon, as the files of those
-// who use nize do.
+// isSelf reports whether a URL leads to this daemon itself, as in the files of nize's own
+// users.
 func (m *Importer) isSelf(raw string) bool {
 	u, err := url.Parse(raw)
 	if raw == "" || err != nil || u.Port() != m.Port() {
@@ -199,10 +201,10 @@ func (m *Importer) isSelf(raw string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// sameEndpoint says whether two records reach one server in the same way.
+// sameEndpoint reports whether two records reach the same server in the same way.
 func sameEndpoint(a, b store.Server) bool {
 	values := func(x, y map[string]store.Value) bool { return len(x) == 0 && len(y) == 0 || reflect.DeepEqual(x, y) }
-	if a.Transport == store.OpenAPI && b.URL == "" && a.URLFromDocument { // the document's, as before
+	if a.Transport == store.OpenAPI && b.URL == "" && a.URLFromDocument { // both use the document's
 		b.URL = a.URL
 	}
 	return a.Transport == b.Transport && a.Document == b.Document && (a.Transport != store.OpenAPI || len(b.AllowedTools) == 0 || slices.Equal(a.AllowedTools, b.AllowedTools)) && a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.Cwd == b.Cwd && a.URL == b.URL &&
