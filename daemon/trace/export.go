@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	gatherTime = time.Second      // that spans wait for others, to be sent together
-	sendTime   = 10 * time.Second // of one request
-	lastTime   = 5 * time.Second  // that a stop waits for the last of them, at most
-	mostBatch  = 512              // spans of one request
-	mostQueue  = 4096             // spans that wait; what comes beyond is lost
+	gatherTime = time.Second      // how long spans are collected into a batch
+	sendTime   = 10 * time.Second // timeout of one request
+	lastTime   = 5 * time.Second  // maximum time for sending the last spans at a stop
+	mostBatch  = 512              // spans per request
+	mostQueue  = 4096             // queued spans; further ones are dropped
 	mostTries  = 5
-	firstPause = time.Second // before a second try, and twice as long before each further one
+	firstPause = time.Second // before the first retry; it doubles with each further one
 	mostPause  = 30 * time.Second
 )
 
-// target is where spans go.
+// target is where spans are sent.
 type target struct {
 	url    string
 	header http.Header
 }
 
-// CheckEndpoint says why spans can't be sent to an address.
+// CheckEndpoint returns an error for an address to which spans can't be sent.
 func CheckEndpoint(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -46,9 +46,8 @@ func CheckEndpoint(address string) error {
 	return nil
 }
 
-// Send tells where spans go from now on; "" is nowhere. headers are those of
-// OTEL_EXPORTER_OTLP_HEADERS: name=value, with commas between them and values
-// percent-encoded.
+// Send sets where spans are sent from now on; "" is nowhere. headers has the form of
+// OTEL_EXPORTER_OTLP_HEADERS: name=value, separated by commas, with percent-encoded values.
 func (t *Tracer) Send(endpoint, headers string) error {
 	if endpoint == "" {
 		t.to.Store(nil)
@@ -65,7 +64,7 @@ func (t *Tracer) Send(endpoint, headers string) error {
 		name, value, ok := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if name = strings.TrimSpace(name); !ok || name == "" || err != nil {
-			return errors.New("OTEL_EXPORTER_OTLP_HEADERS is not a list of name=value") // without what it holds
+			return errors.New("OTEL_EXPORTER_OTLP_HEADERS is not a list of name=value") // the value is omitted, since it may be secret
 		}
 		to.header.Set(name, value)
 	}
@@ -75,13 +74,13 @@ func (t *Tracer) Send(endpoint, headers string) error {
 	return nil
 }
 
-// queue is what was done and has to be sent.
+// queue holds finished spans that are not sent yet.
 type queue struct {
-	wake chan struct{} // holds one: a poke says "look", not how often
+	wake chan struct{} // capacity 1: signals that the queue must be checked
 
 	mu    sync.Mutex
 	spans []*Span
-	lost  int // since it was told
+	lost  int // since it was last logged
 }
 
 func newQueue() queue { return queue{wake: make(chan struct{}, 1)} }
@@ -120,7 +119,7 @@ func (q *queue) takeLost() int {
 	return n
 }
 
-// Run sends spans until ctx ends, and then those that are left.
+// Run sends spans until ctx ends, and then the remaining ones.
 func (t *Tracer) Run(ctx context.Context) error {
 	failing := ""
 	for ctx.Err() == nil {
@@ -137,7 +136,7 @@ func (t *Tracer) Run(ctx context.Context) error {
 		for batch := t.queue.take(); len(batch) > 0 && ctx.Err() == nil; batch = t.queue.take() {
 			err := t.send(ctx, batch, mostTries)
 			switch {
-			case err != nil && ctx.Err() == nil && err.Error() != failing: // once, however often
+			case err != nil && ctx.Err() == nil && err.Error() != failing: // log repeated errors once
 				failing = err.Error()
 				t.opt.Log.Warn("traces are not sent, and lost", "err", err)
 			case err == nil && failing != "":
@@ -153,17 +152,17 @@ func (t *Tracer) Run(ctx context.Context) error {
 	defer cancel()
 	for batch := t.queue.take(); len(batch) > 0; batch = t.queue.take() {
 		if t.send(last, batch, 1) != nil {
-			return nil // nobody is there to take them; a stop does not wait for that
+			return nil // the collector is unavailable; a stop does not wait for it
 		}
 	}
 	return nil
 }
 
-// send posts a batch. What may go better later is tried again.
+// send posts a batch. It retries temporary errors.
 func (t *Tracer) send(ctx context.Context, batch []*Span, tries int) error {
 	to := t.to.Load()
 	if to == nil {
-		return nil // it was switched off meanwhile
+		return nil // it was switched off in the meantime
 	}
 	body, err := json.Marshal(documentOf(batch, t.opt.Version))
 	if err != nil {
@@ -184,7 +183,7 @@ func (t *Tracer) send(ctx context.Context, batch []*Span, tries int) error {
 	}
 }
 
-// post sends one request. A negative wait says that another try would not help.
+// post sends one request. A negative wait means that a retry won't help.
 func (t *Tracer) post(ctx context.Context, to *target, body []byte) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
@@ -193,25 +192,25 @@ func (t *Tracer) post(ctx context.Context, to *target, body []byte) (wait time.D
 		return -1, fmt.Errorf("making the request: %w", err)
 	}
 	req.Header = to.header.Clone()
-	resp, err := t.opt.Transport.RoundTrip(req) // redirects are not followed: our headers are for this host
+	resp, err := t.opt.Transport.RoundTrip(req) // no redirects: the headers are for this host
 	if err != nil {
 		return 0, fmt.Errorf("the collector can't be reached: %w", store.NetworkError(err))
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // what it says doesn't matter, its status does
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // only the status matters
 	if resp.StatusCode/100 == 2 {
 		return 0, nil
 	}
 	err = fmt.Errorf("the collector answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // a date is as good as none
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // a date is ignored
 		return time.Duration(max(0, min(seconds, 3600))) * time.Second, err
 	}
 	return -1, err
 }
 
-// The document of OTLP over HTTP in JSON: ids in hex, 64-bit numbers as texts.
+// The document of OTLP over HTTP in JSON: ids in hex, 64-bit numbers as strings.
 type (
 	document struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`

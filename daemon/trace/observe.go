@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// The conventions' names of attributes.
+// Attribute names of OpenTelemetry's conventions.
 const (
 	operation      = "gen_ai.operation.name"
 	conversationID = "gen_ai.conversation.id"
@@ -22,7 +22,7 @@ const (
 	surface        = "nize.surface"
 )
 
-// Agent traces messages, and the work on them.
+// Agent traces messages and the work on them.
 func (t *Tracer) Agent(a bots.Agent) bots.Agent { return agent{a, t} }
 
 type agent struct {
@@ -48,7 +48,7 @@ func (a agent) Work(ctx context.Context, thread string, tell func(store.Progress
 	}
 	ctx, s := a.t.start(within(ctx, a.t.threads.get(thread)), internal, "invoke_agent", "")
 	err := a.Agent.Work(ctx, thread, tell)
-	if s != nil && s.leads.Load() { // else it looked, and there was nothing to do
+	if s != nil && s.leads.Load() { // otherwise there was nothing to do
 		s.set(operation, "invoke_agent")
 		s.set(conversationID, thread)
 		s.end(faultOf(err))
@@ -56,7 +56,7 @@ func (a agent) Work(ctx context.Context, thread string, tell func(store.Progress
 	return err
 }
 
-// Tools traces what an agent does with tools.
+// Tools traces an agent's use of tools.
 func (t *Tracer) Tools(x llm.Tools) llm.Tools { return tools{x, t} }
 
 type tools struct {
@@ -97,8 +97,8 @@ func (x tools) Call(ctx context.Context, by store.Caller, req store.Request) (*s
 	return c, err
 }
 
-// Calls remembers what asked for each call that waits, so that it is the parent
-// of its run.
+// Calls remembers the span that requested each pending call, so that it becomes the parent
+// of the call's run.
 func (t *Tracer) Calls(s mcp.CallStore) mcp.CallStore { return calls{s, t} }
 
 type calls struct {
@@ -144,8 +144,8 @@ func (r runner) Run(ctx context.Context, by store.Caller, c *store.Call, progres
 	return result, err
 }
 
-// MetaTool traces an MCP client's use of a meta-tool; traceparent is what its
-// request says of the client's own span. The function returned ends it.
+// MetaTool traces an MCP client's use of a meta-tool; traceparent identifies the client's
+// own span. The returned function ends the span.
 func (t *Tracer) MetaTool(ctx context.Context, tool, traceparent string) (context.Context, func(failed bool)) {
 	if !t.on() {
 		return ctx, ignore
@@ -174,7 +174,7 @@ type model struct {
 	t    *Tracer
 }
 
-// providers are the conventions' names of those that nize calls otherwise.
+// providers maps nize's names of providers to those of the conventions, if they differ.
 var providers = map[string]string{"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai"}
 
 func (m model) Generate(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
@@ -197,7 +197,7 @@ func (m model) Generate(ctx context.Context, req llm.Request, delta func(llm.Del
 	return reply, err
 }
 
-// faultOf is the kind of an error, never its text.
+// faultOf returns the kind of an error, never its text.
 func faultOf(err error) string {
 	var failed *store.CallError
 	var service *llm.ProviderError
@@ -213,5 +213,5 @@ func faultOf(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	}
-	return "_OTHER" // the conventions' word for it
+	return "_OTHER" // the conventions' value for other errors
 }

@@ -1,5 +1,5 @@
-// Package trace tells an OpenTelemetry collector what nized does, from a
-// person's message over the model to the upstream server.
+// Package trace sends OpenTelemetry spans of nized's work, from a person's message through
+// the model to the upstream server.
 //
 //	message slack                     [Tracer.Agent]
 //	└─ invoke_agent                   once for each stretch of work: it stops at a card and goes on after it
@@ -10,17 +10,17 @@
 //	tools/call execute_tool           [Tracer.MetaTool]: an MCP client's, whose own span is its parent
 //	└─ tools/call create
 //
-// Names and attributes are those of OpenTelemetry's conventions for generative
-// AI and MCP. A span holds names of tools, servers and models, ids, numbers and
-// codes: never a text, an argument, a result, a header or a person.
+// Names and attributes are those of OpenTelemetry's conventions for generative AI and MCP.
+// A span contains names of tools, servers and models, ids, numbers and codes: never a text,
+// an argument, a result, a header or a person.
 //
-// Spans are sent as OTLP over HTTP, in JSON (export.go). Without an endpoint
-// nothing is kept, made or sent: a nil [Span] takes everything and does nothing.
+// Spans are sent as OTLP over HTTP, in JSON (export.go). Without an endpoint nothing is
+// stored, created or sent: all methods of a nil [Span] do nothing.
 //
-// The context carries the span, as it carries cancellation: nothing is decided
-// by it. What goes on in another context (an approved call, the next stretch of
-// a turn) finds its parent by the id of the call or the conversation, as long as
-// nized has not been restarted meanwhile.
+// The context carries the span, as it carries cancellation: no decision depends on it. Work
+// that continues in another context (an approved call, the next stretch of a turn) finds
+// its parent by the id of the call or the conversation, unless nized was restarted in
+// between.
 package trace
 
 import (
@@ -38,7 +38,7 @@ import (
 	"nize/store"
 )
 
-// kind is the kind of a span, as OTLP numbers them.
+// kind is the kind of a span, with OTLP's numbers.
 type kind int
 
 const (
@@ -51,29 +51,29 @@ const (
 // mostParents bounds the conversations and calls whose spans are remembered.
 const mostParents = 4096
 
-// Options are what a Tracer is made of.
+// Options are a Tracer's dependencies.
 type Options struct {
 	Transport http.RoundTripper
-	Version   string // of nized
+	Version   string // nized's
 	Now       func() time.Time
 	Log       *slog.Logger
 }
 
-// Tracer makes spans while it has an endpoint. It is safe for concurrent use.
+// Tracer creates spans while it has an endpoint. It is safe for concurrent use.
 type Tracer struct {
 	opt     Options
-	to      atomic.Pointer[target] // nil: off
+	to      atomic.Pointer[target] // nil if tracing is off
 	queue   queue
-	threads parents // a message, by its conversation
-	calls   parents // what asked for a call that waits, by its id
+	threads parents // the last message's span, by conversation
+	calls   parents // the span that requested a pending call, by its id
 }
 
-// New returns a tracer that is off; Run sends what it makes.
+// New returns a Tracer that is off; Run sends its spans.
 func New(opt Options) *Tracer { return &Tracer{opt: opt, queue: newQueue()} }
 
 func (t *Tracer) on() bool { return t.to.Load() != nil }
 
-// Span is one thing that nized does. A nil one is of a tracer that is off.
+// Span is one operation. It is nil if the tracer is off.
 type Span struct {
 	tracer  *Tracer
 	trace   [16]byte
@@ -85,17 +85,17 @@ type Span struct {
 	kind         kind
 	began, ended time.Time
 	attributes   []attribute
-	fault        string      // the conventions' error.type, "" where all went well
-	leads        atomic.Bool // something else is below it
+	fault        string      // the conventions' error.type, "" if there was no error
+	leads        atomic.Bool // it has child spans
 }
 
-// attribute is a text, or a number where the text is "".
+// attribute is a string, or a number if the string is "".
 type attribute struct {
 	key, text string
 	number    int64
 }
 
-// spanKey is where a context has the span that is under way.
+// spanKey is the context key of the current span.
 type spanKey struct{}
 
 func spanOf(ctx context.Context) *Span {
@@ -103,7 +103,7 @@ func spanOf(ctx context.Context) *Span {
 	return s
 }
 
-// within is ctx below a span, where there is one.
+// within returns ctx with s as the current span, unless s is nil.
 func within(ctx context.Context, s *Span) context.Context {
 	if s == nil {
 		return ctx
@@ -111,8 +111,8 @@ func within(ctx context.Context, s *Span) context.Context {
 	return context.WithValue(ctx, spanKey{}, s)
 }
 
-// start begins a span below the one in ctx; its name is a verb and, if there is
-// one, what it is done to.
+// start begins a child of the span in ctx; its name is a verb and, if there is one, its
+// object.
 func (t *Tracer) start(ctx context.Context, k kind, verb, what string) (context.Context, *Span) {
 	parent := spanOf(ctx)
 	if !t.on() || parent != nil && !parent.sampled {
@@ -136,8 +136,8 @@ func (t *Tracer) start(ctx context.Context, k kind, verb, what string) (context.
 	return within(ctx, s), s
 }
 
-// identifier is a name that a model or a client sent, where it is one: anything
-// could stand there.
+// identifier returns a name sent by a model or a client if it has the form of one, since it
+// could contain anything.
 func identifier(name string) string {
 	if len(name) > 200 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/") != "" {
 		return "_other"
@@ -157,8 +157,7 @@ func (s *Span) count(key string, n int64) {
 	}
 }
 
-// end ends a span, and hands it over to be sent; fault is the kind of what went
-// wrong, or "".
+// end ends a span and queues it; fault is the kind of an error, or "".
 func (s *Span) end(fault string) {
 	if s == nil {
 		return
@@ -167,8 +166,8 @@ func (s *Span) end(fault string) {
 	s.tracer.queue.add(s)
 }
 
-// Traceparent is the W3C header of the span in ctx, for whoever is asked next;
-// "" where there is none. It is written into _meta of a tools/call.
+// Traceparent returns the W3C header of the span in ctx, for the next service; "" if there
+// is none. It is sent in _meta of a tools/call.
 func (t *Tracer) Traceparent(ctx context.Context) string {
 	if !t.on() {
 		return ""
@@ -186,8 +185,8 @@ func (t *Tracer) Traceparent(ctx context.Context) string {
 	return string(b)
 }
 
-// parseTraceparent reads the header of a client's span; nil for none and for
-// what is not one.
+// parseTraceparent parses the header of a client's span; it returns nil if it is missing or
+// invalid.
 func parseTraceparent(text string) *Span {
 	if len(text) < 55 || text[:2] == "ff" || len(text) > 55 && (text[:2] == "00" || text[55] != '-') || text[2] != '-' || text[35] != '-' || text[52] != '-' {
 		return nil
@@ -208,11 +207,11 @@ func parseTraceparent(text string) *Span {
 	return s
 }
 
-// parents are spans that something goes on from later, the newest of them.
+// parents are spans that later work continues from; only the newest are kept.
 type parents struct {
 	mu    sync.Mutex
 	at    map[string]*Span
-	order []string // of at, the oldest first
+	order []string // keys of at, oldest first
 }
 
 func (p *parents) put(id string, s *Span) {
