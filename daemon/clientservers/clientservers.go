@@ -1,19 +1,18 @@
-// Package clientservers keeps the MCP servers that programs bring with their requests.
+// Package clientservers manages the MCP servers that programs bring with their requests.
 //
-// A server is known by its project, label, URL and headers: requests that bring
-// the same one share a session, which ends when nobody has used it for a while.
-// It is contacted through a pool of its own, over the guarded client, since a
-// program names the address.
+// A server is identified by its project, label, URL and headers: requests with the same
+// ones share a session, which ends when it has not been used for a while. It is contacted
+// through a separate pool, over a client with egress checks, since a program chooses the
+// address.
 //
-// Its tools are accepted as they were first listed. One whose definition changes
-// is held from then on; the next request for the server gets a new generation of
-// it, under a new name, while calls that wait for a yes stay with the one that
-// they were proposed for. So what a call was proposed for is what runs, by the
-// very checks that hold for registered servers.
+// Its tools are accepted as they were first listed. If a definition changes, the tool is
+// held from then on, and the next request for the server gets a new generation of it, under
+// a new name. Pending calls stay with the generation for which they were proposed. Exactly
+// what was proposed is therefore what runs, by the same checks as for registered servers.
 //
-// What a generation is made of is stored, sealed, beside the database's rounds:
-// a call that waited over a restart, or longer than its session, finds it there.
-package clientservers
+// A generation's definition is stored, sealed, beside the database's rounds: a call that is
+// still pending after a restart, or after its session has ended, finds it there.
+package temporary
 
 import (
 	"context"
@@ -40,55 +39,55 @@ import (
 )
 
 const (
-	idleTime  = 10 * time.Minute // after which a server that nobody uses is closed
-	freshTime = 10 * time.Second // for which a list is taken as it is
+	idleTime  = 10 * time.Minute // after which an unused server is closed
+	freshTime = 10 * time.Second // for which a list is not refreshed
 	startTime = 10 * time.Second // to connect and list
-	maxKept   = 512              // servers with sessions at once
-	maxCalls  = 32               // at once, of one server
+	maxKept   = 512              // servers with sessions
+	maxCalls  = 32               // concurrent calls per server
 )
 
-// Options is what a pool works with. Store and Upstream are needed.
+// Options are a pool's dependencies. Store and Upstream are required.
 type Options struct {
 	Store       project.Servers
 	Credentials store.Credentials
-	// Upstream makes the pool of sessions; its servers, tools and credentials are
-	// set here.
+	// Upstream configures the pool of sessions; its servers, tools and credentials are set
+	// by New.
 	Upstream upstream.Options
 	Now      func() time.Time
 	Log      *slog.Logger
 }
 
-// Pool keeps temporary servers. It is safe for concurrent use.
+// Pool manages temporary servers. It is safe for concurrent use.
 type Pool struct {
 	opt    Options
 	pool   *upstream.Pool
-	secret [32]byte // of the fingerprints, which are made of secrets
+	secret [32]byte // keys the fingerprints, which are computed from secrets
 
 	mu     sync.Mutex
 	byName map[string]*server
 	newest map[[32]byte]*server // by fingerprint
 }
 
-// server is one generation of one.
+// server is one generation of a server.
 type server struct {
 	pool        *Pool
 	fingerprint [32]byte
 	project     string
 	given       project.Server
-	record      store.Server // its headers name themselves as credentials
+	record      store.Server // each header refers to the credential of its own name
 
-	opening chan struct{} // holds 1: whoever put it in lists the server
+	opening chan struct{} // capacity 1: a lock; the holder lists the server
 
 	mu     sync.Mutex
 	tools  []store.Tool
 	byID   map[string]*policy.Tool
-	first  map[string]string // tool → the pin that it was first listed with
+	first  map[string]string // tool → the pin when it was first listed
 	listed time.Time
 	used   time.Time
-	users  int // calls and lists under way
+	users  int // calls and lists in progress
 }
 
-// New returns a pool.
+// New returns a Pool.
 func New(opt Options) *Pool {
 	p := &Pool{opt: opt, byName: map[string]*server{}, newest: map[[32]byte]*server{}}
 	_, _ = rand.Read(p.secret[:]) // it never fails
@@ -99,8 +98,8 @@ func New(opt Options) *Pool {
 	return p
 }
 
-// withoutIcons is a gate whose pins leave icons out: nobody sees those of a
-// temporary server, and a stored generation keeps the pins of its tools.
+// withoutIcons is a gate whose pins omit icons: a temporary server's are never shown, and a
+// stored generation keeps its tools' pins.
 type withoutIcons struct{ upstream.Gate }
 
 // Pin implements [upstream.Gate].
@@ -112,7 +111,7 @@ func (g withoutIcons) Pin(server store.Server, instructions string, tool store.T
 // Close ends all sessions.
 func (p *Pool) Close(ctx context.Context) error { return p.pool.Close(ctx) }
 
-// Keep closes servers that nobody uses, until ctx ends.
+// Keep closes unused servers periodically, until ctx ends.
 func (p *Pool) Keep(ctx context.Context) error {
 	tick := time.NewTicker(idleTime / 10)
 	defer tick.Stop()
@@ -126,8 +125,8 @@ func (p *Pool) Keep(ctx context.Context) error {
 	}
 }
 
-// Open lists the tools of a server for a project: those whose definition was not
-// held. A [*project.NoCredentialError] where a credential lacks.
+// Open returns a server's tools for a project, except held ones. It returns a
+// [*project.NoCredentialError] if a credential is missing.
 func (p *Pool) Open(ctx context.Context, of project.Project, given project.Server) (listed []store.Tool, err error) {
 	for _, name := range slices.Sorted(maps.Keys(given.Headers)) {
 		if h := given.Headers[name]; h.SecretKey != "" {
@@ -139,7 +138,7 @@ func (p *Pool) Open(ctx context.Context, of project.Project, given project.Serve
 		}
 	}
 	at, below := given, belowRoot(given)
-	if below.URL != "" && p.isOpen(of.ID, below) { // the root answered otherwise before
+	if below.URL != "" && p.isOpen(of.ID, below) { // the root was found not to be the endpoint before
 		at = below
 	}
 	listed, err = p.list(ctx, of.ID, at)
@@ -157,11 +156,11 @@ func (p *Pool) Open(ctx context.Context, of project.Project, given project.Serve
 	return listed, nil
 }
 
-// mcpPath is where servers listen whose URL was given without a path.
+// mcpPath is the path that is tried for servers whose URL has none.
 const mcpPath = "/mcp"
 
-// belowRoot returns the server at [mcpPath], if its URL has no path, and the zero
-// Server otherwise.
+// belowRoot returns the server at [mcpPath] if its URL has no path, and the zero Server
+// otherwise.
 func belowRoot(given project.Server) project.Server {
 	u, err := url.Parse(given.URL)
 	if err != nil || u.Path != "" && u.Path != "/" {
@@ -172,14 +171,14 @@ func belowRoot(given project.Server) project.Server {
 	return given
 }
 
-// isOpen says whether a server has a session that was listed.
+// isOpen reports whether a server has a session that was listed.
 func (p *Pool) isOpen(of string, given project.Server) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.newest[p.fingerprint(of, given)] != nil
 }
 
-// list lists the tools of a server, of a new generation if it changed one.
+// list returns the tools of a server, from a new generation if one has changed.
 func (p *Pool) list(ctx context.Context, of string, given project.Server) (listed []store.Tool, err error) {
 	for range 2 {
 		s, err := p.generation(of, given)
@@ -200,7 +199,7 @@ func (p *Pool) list(ctx context.Context, of string, given project.Server) (liste
 	return listed, nil
 }
 
-// openError is why a server could not be listed, without the name that it has here.
+// openError is why a server could not be listed, without its internal name.
 type openError struct {
 	text  string
 	cause error
@@ -209,7 +208,7 @@ type openError struct {
 func (e *openError) Error() string { return e.text }
 func (e *openError) Unwrap() error { return e.cause }
 
-// fingerprint tells servers apart. It is keyed: it stands for secrets.
+// fingerprint identifies a server. It is keyed, because it is computed from secrets.
 func (p *Pool) fingerprint(of string, given project.Server) (sum [32]byte) {
 	h := hmac.New(sha256.New, p.secret[:])
 	part := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
@@ -225,11 +224,11 @@ func (p *Pool) fingerprint(of string, given project.Server) (sum [32]byte) {
 	return [32]byte(h.Sum(nil))
 }
 
-// errFull says that every server that may be kept is in use.
+// errFull is returned if the maximum number of servers is in use.
 var errFull = fmt.Errorf("%d servers of programs are in use, and no more at once; try again in a moment", maxKept)
 
-// generation returns the newest one of a server, made if there is none. Its use has
-// begun.
+// generation returns the newest generation of a server, a new one if there is none, and
+// counts the caller as a user of it.
 func (p *Pool) generation(of string, given project.Server) (*server, error) {
 	mark := p.fingerprint(of, given)
 	use := func() (*server, bool) {
@@ -250,7 +249,7 @@ func (p *Pool) generation(of string, given project.Server) (*server, error) {
 	if s, ok := use(); ok {
 		return s, nil
 	}
-	p.closeIdle(context.Background(), p.opt.Now()) // it has no session that would be waited for long
+	p.closeIdle(context.Background(), p.opt.Now()) // closing idle sessions doesn't block for long
 	if s, ok := use(); ok {
 		return s, nil
 	}
@@ -266,7 +265,7 @@ func (p *Pool) newServer(of string, given project.Server, name string) *server {
 	return &server{pool: p, project: of, given: given, record: record.Normal(), opening: make(chan struct{}, 1), first: map[string]string{}, used: p.opt.Now()}
 }
 
-// retire has the next request make a new generation.
+// retire makes the next request create a new generation.
 func (p *Pool) retire(s *server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -275,19 +274,18 @@ func (p *Pool) retire(s *server) {
 	}
 }
 
-// closeIdle closes what was last used before a time and is not in use.
+// closeIdle closes servers that are not in use and were last used before a time.
 func (p *Pool) closeIdle(ctx context.Context, before time.Time) {
 	p.close(ctx, func(s *server) bool { return !s.used.After(before) })
 }
 
-// closeUnlisted closes a server that was never reached: nobody would reconnect to
-// one like it.
+// closeUnlisted closes a server that was never reached, so that it isn't reconnected.
 func (p *Pool) closeUnlisted(ctx context.Context, failed *server) {
 	p.close(ctx, func(s *server) bool { return s == failed && s.byID == nil })
 }
 
-// close ends the sessions of servers that nobody uses and forgets them; what was
-// stored of them stays.
+// close closes the sessions of unused servers and drops them; their stored definitions
+// stay.
 func (p *Pool) close(ctx context.Context, which func(*server) bool) {
 	var closed []string
 	p.mu.Lock()
@@ -304,27 +302,27 @@ func (p *Pool) close(ctx context.Context, which func(*server) bool) {
 	}
 	p.mu.Unlock()
 	for _, name := range closed {
-		if _, err := p.pool.Sync(ctx, store.System, name); err != nil && ctx.Err() == nil { // it has no record any more
+		if _, err := p.pool.Sync(ctx, store.System, name); err != nil && ctx.Err() == nil { // its record is gone, so Sync closes the session
 			p.opt.Log.Warn("closing a temporary server", "server", name, "err", err)
 		}
 	}
 }
 
-// get returns a server that is kept; nil is none.
+// get returns an open server; nil if there is none.
 func (p *Pool) get(name string) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.byName[name]
 }
 
-// find returns a server by its name, also one of which only the record is left;
-// nil is none.
+// find returns a server by its name, restored from its stored definition if it was closed;
+// nil if there is none.
 func (p *Pool) find(name string) *server {
 	s := p.get(name)
 	if s != nil || !policy.IsTemporary(name) {
 		return s
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // who looks a tool up has no context
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // tool lookups have no context
 	defer cancel()
 	raw, err := p.opt.Store.GetTemporaryServer(ctx, name)
 	if err != nil {
@@ -340,7 +338,7 @@ func (p *Pool) find(name string) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if other := p.byName[name]; other != nil {
-		return other // somebody was first
+		return other // another goroutine was faster
 	}
 	p.byName[name] = s
 	return s
@@ -372,18 +370,18 @@ func (p *Pool) FindServer(name string) (*store.Server, bool) {
 	return &s.record, true
 }
 
-// Run runs a call of a temporary server's tool; it is the mcp.Runner of them.
+// Run runs a call of a temporary server's tool; it implements mcp.Runner.
 func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	for s := p.find(c.Server); s != nil; s = p.find(c.Server) {
 		s.begin()
 		defer s.end()
-		if p.get(c.Server) == s { // and not closed in between
+		if p.get(c.Server) == s { // and it was not closed in between
 			break
 		}
 	}
 	r, err := p.pool.Run(ctx, by, c, progress)
 	var refused *store.CallError
-	if errors.As(err, &refused) && refused.Code == store.CodeRefused { // no admin accepts its definitions
+	if errors.As(err, &refused) && refused.Code == store.CodeRefused { // no admin can accept its definitions
 		err = &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for", c.ToolID())}
 	}
 	return r, err
@@ -402,7 +400,7 @@ func (s *server) end() {
 	s.used = s.pool.opt.Now()
 }
 
-// list returns the tools, asked for again where they were a while ago.
+// list returns the tools, and lists them again unless that was done recently.
 func (s *server) list(ctx context.Context) ([]store.Tool, error) {
 	select {
 	case s.opening <- struct{}{}:
@@ -429,8 +427,8 @@ func (s *server) list(ctx context.Context) ([]store.Tool, error) {
 	return slices.Clone(s.tools), nil
 }
 
-// setTools takes over what the server lists. A tool that is another than it was
-// when it was first listed is held, also if it was away in between.
+// setTools takes over the server's list. A tool whose definition differs from the first one
+// is held, even if it was missing in between.
 func (s *server) setTools(list []store.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -449,7 +447,7 @@ func (s *server) setTools(list []store.Tool) {
 	}
 }
 
-// kept is a server as it is stored, with its secrets.
+// kept is a server as stored, with its secrets.
 type kept struct {
 	Project string                `json:"project"`
 	Label   string                `json:"label"`
@@ -464,7 +462,7 @@ type keptHeader struct {
 	SecretKey string `json:"secret_key,omitempty"`
 }
 
-// save stores what the server is made of.
+// save stores the server's definition.
 func (s *server) save(ctx context.Context) error {
 	k := kept{Project: s.project, Label: s.given.Label, URL: s.given.URL, Headers: map[string]keptHeader{}}
 	for name, h := range s.given.Headers {

@@ -8,12 +8,12 @@ import (
 	"nize/store"
 )
 
-// What the pool of sessions takes for the store, over the servers that are kept
-// here: a session that ends must not bring one back.
+// The stores that the pool of sessions uses, backed by this package's servers. They are
+// read-only for the pool: a session that ends must not bring a server back.
 
 var errReadOnly = errors.New("temporary servers are made by requests alone")
 
-// servers are the records of those that have not been closed.
+// servers are the records of open servers.
 type servers struct{ p *Pool }
 
 func (s servers) GetServer(_ context.Context, name string) (store.Server, error) {
@@ -31,7 +31,7 @@ func (s servers) PutServer(context.Context, store.Caller, store.Server, uint64) 
 
 func (s servers) DeleteServer(context.Context, store.Caller, string) error { return errReadOnly }
 
-// tools are those that they list.
+// tools are the tools that they list.
 type tools struct{ p *Pool }
 
 func (t tools) ListTools(_ context.Context, name string) ([]store.Tool, error) {
@@ -54,7 +54,7 @@ func (t tools) GetTool(_ context.Context, id string) (store.Tool, error) {
 	return store.Tool{}, store.ErrNotFound
 }
 
-// PutTools keeps what a server lists, and stores it before any call is made.
+// PutTools takes over a server's tools, and stores them before any call is made.
 func (t tools) PutTools(ctx context.Context, _ store.Caller, name string, list []store.Tool) (diff store.ToolDiff, err error) {
 	s := t.p.get(name)
 	if s == nil {
@@ -66,7 +66,7 @@ func (t tools) PutTools(ctx context.Context, _ store.Caller, name string, list [
 
 func (t tools) AcceptTool(context.Context, store.Caller, string, string) error { return errReadOnly }
 
-// credentials are the values of headers, under their names.
+// credentials are the values of headers, by header name.
 type credentials struct{ p *Pool }
 
 func (c credentials) GetCredential(ctx context.Context, key store.CredentialKey) (none store.Credential, err error) {
@@ -90,8 +90,7 @@ func (c credentials) GetCredential(ctx context.Context, key store.CredentialKey)
 	return held, err
 }
 
-// PutCredential binds a credential of the project's to the host that it was first
-// sent to.
+// PutCredential binds a project's credential to the first host that it was sent to.
 func (c credentials) PutCredential(ctx context.Context, by store.Caller, bound store.Credential) error {
 	s := c.p.get(bound.Service)
 	if s == nil {
