@@ -1,9 +1,10 @@
-// Package authtest is a double of an authorization server in front of an MCP
-// server. It knows nothing of nize, and enforces what OAuth 2.1 and MCP demand of
-// a client: a registered redirect address to the letter, PKCE with S256, the
-// resource in both requests, a code that is used once, refresh tokens that are
-// rotated and end their family when an old one comes again. Everybody who comes
-// with a browser is let in at once. What it does wrong is asked for by [Faults].
+// Package authtest is a test double of an authorization server in front of an MCP server.
+//
+// It doesn't depend on nize, and enforces the requirements of OAuth 2.1 and MCP on a
+// client: an exactly matching registered redirect URL, PKCE with S256, the resource in both
+// requests, single-use codes, and refresh tokens that are rotated and invalidate their
+// family if an old one is reused. Every user with a browser is signed in immediately.
+// [Faults] makes it misbehave.
 package authtest
 
 import (
@@ -24,50 +25,50 @@ import (
 	"time"
 )
 
-// Faults are what a service does otherwise than it should, and choices that it
-// has. They may be changed while it runs, by [Service.Set].
+// Faults configures a service's misbehaviour and variants. They may be changed while it
+// runs, with [Service.Set].
 type Faults struct {
 	// Edit changes a document before it is sent; name is resource or server.
 	Edit func(name string, doc map[string]any)
-	// Serve answers a request in the service's place, where it returns true.
+	// Serve handles a request instead of the service if it returns true.
 	Serve func(w http.ResponseWriter, r *http.Request) bool
 	// Answer changes the parameters with which a browser is sent back.
 	Answer func(q url.Values)
-	// Life is that of access tokens; 0 is an hour.
+	// Life is the lifetime of access tokens; 0 means an hour.
 	Life time.Duration
-	// Scopes are those that the MCP server needs; nil is none.
+	// Scopes lists the scopes that the MCP server requires; may be nil.
 	Scopes []string
-	// NoRefresh gives no refresh tokens.
+	// NoRefresh issues no refresh tokens.
 	NoRefresh bool
-	// Refreshed is called when a refresh has been done and before it is answered.
+	// Refreshed is called after a refresh and before its response is sent.
 	Refreshed func()
-	// Answered is called when the whole answer to a refresh is on its way.
+	// Answered is called when the whole response to a refresh has been sent.
 	Answered func()
-	// Plain is a service of before resources: a request that names one is refused.
+	// Plain makes it a service without support for resources: it refuses a request with a
+	// resource.
 	Plain bool
-	// Open lets in who brings no token, too.
+	// Open also accepts requests without a token.
 	Open bool
-	// Challenge, if set, is the WWW-Authenticate of a 401 in place of the right one;
-	// empty for none.
+	// Challenge, if set, replaces the WWW-Authenticate of a 401; empty means none.
 	Challenge *string
-	// Deny refuses every token at the MCP server.
+	// Deny makes the MCP server refuse every token.
 	Deny bool
 }
 
-// Service is one such server.
+// Service is a running authorization server.
 type Service struct {
 	URL string // its issuer
 	MCP string // the server behind it
-	// Close ends it.
+	// Close stops it.
 	Close func()
 
 	mu       sync.Mutex
 	faults   Faults
 	clients  map[string]client
 	codes    map[string]grant
-	access   map[string]grant // with its end
+	access   map[string]grant // with the expiry
 	refresh  map[string]grant
-	families map[string]bool // alive
+	families map[string]bool // valid families
 	counts   map[string]int
 }
 
@@ -83,12 +84,12 @@ type grant struct {
 	used                                          bool
 }
 
-// New starts a service before the MCP server at upstream.
+// New starts a service in front of the MCP server at upstream.
 func New(upstream string) *Service {
 	s := &Service{clients: map[string]client{}, codes: map[string]grant{}, access: map[string]grant{}, refresh: map[string]grant{}, families: map[string]bool{}, counts: map[string]int{}}
 	to, err := url.Parse(upstream)
 	if err != nil {
-		panic(err) // a test's own mistake
+		panic(err) // a mistake in the test
 	}
 	behind := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) {
 		p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = to.Scheme, to.Host, to.Host
@@ -117,7 +118,7 @@ func New(upstream string) *Service {
 	return s
 }
 
-// Set changes what it does wrong.
+// Set changes the faults.
 func (s *Service) Set(change func(*Faults)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,14 +131,14 @@ func (s *Service) now() Faults {
 	return s.faults
 }
 
-// Count is how often a route was asked, such as "POST /token".
+// Count returns the number of requests to a route, such as "POST /token".
 func (s *Service) Count(route string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[route]
 }
 
-// EndAccess has every access token end now, and EndAll every refresh token, too.
+// EndAccess expires all access tokens now.
 func (s *Service) EndAccess() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +153,8 @@ func (s *Service) EndAll() {
 	clear(s.families)
 }
 
-// AddClient is a client whose id an operator gives out; without a secret it is public.
-// It proves itself by the header, or as is said.
+// AddClient adds a client whose id an operator issues; without a secret it is public. It
+// authenticates with the header, or with the given method.
 func (s *Service) AddClient(id, secret, redirect string, method ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,14 +168,14 @@ func (s *Service) AddClient(id, secret, redirect string, method ...string) {
 	s.clients[id] = client{secret, how, []string{redirect}}
 }
 
-// Clients is how many are registered.
+// Clients returns the number of registered clients.
 func (s *Service) Clients() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.clients)
 }
 
-// Families is how many grants live.
+// Families returns the number of valid grants.
 func (s *Service) Families() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +185,7 @@ func (s *Service) Families() int {
 func answer(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // a test's own mistake
+		panic(err) // a mistake in the test
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -285,7 +286,7 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, back.String(), http.StatusFound)
 }
 
-// isResource says whether a request names what its token is to be for.
+// isResource reports whether a request names the right resource for its token.
 func (s *Service) isResource(q url.Values) bool {
 	if s.now().Plain {
 		return !q.Has("resource")
@@ -293,7 +294,7 @@ func (s *Service) isResource(q url.Values) bool {
 	return q.Get("resource") == s.MCP
 }
 
-// caller is the client of a request to the token endpoint.
+// caller returns the client of a request to the token endpoint.
 func (s *Service) caller(r *http.Request) (id string, ok bool) {
 	id, secret, basic := r.BasicAuth()
 	if basic {
@@ -399,7 +400,7 @@ func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// guard lets in who has a token that is good for this very server.
+// guard accepts requests with a valid token for this server.
 func (s *Service) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

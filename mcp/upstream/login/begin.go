@@ -12,23 +12,23 @@ import (
 	"nize/store"
 )
 
-// Ask is what somebody says who logs in.
+// Ask holds the options of a login.
 type Ask struct {
-	ClientID string       // given by the authorization server's operator; "" for none
+	ClientID string       // issued by the authorization server's operator; "" if none
 	Secret   store.Secret // of that client
-	Scopes   []string     // no others; nil: what the server wants, and what it had
-	Redirect string       // where the browser comes back
-	Document string       // the address of nize's own document; "" where nobody can read one
-	// PKCEUnlisted lets people sign in at a service that does not list PKCE with S256,
-	// this time and later. PKCE is used all the same.
+	Scopes   []string     // exactly these; nil means those that the server requires and those of the last login
+	Redirect string       // URL to which the browser returns
+	Document string       // URL of nize's own document; "" if it is not reachable from outside
+	// PKCEUnlisted lets people sign in at a service that doesn't list PKCE with S256, now
+	// and later. PKCE is used all the same.
 	PKCEUnlisted bool
-	// NoResource leaves out the parameter resource, this time and later: there are
-	// services that refuse it. Whom a token is for is then that service's to say.
+	// NoResource omits the parameter resource, now and later, because some services refuse
+	// it. The service then decides for which resource a token is.
 	NoResource bool
 }
 
-// Begin finds out who signs people in for a server, registers nize there where
-// that is needed, and returns the request for a person's browser.
+// Begin finds the authorization server of a server, registers nize there if necessary, and
+// returns the request for a person's browser.
 func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server, h store.Holder, a Ask) (*oauth.Request, error) {
 	if server.Transport == store.Stdio {
 		return nil, fmt.Errorf("%w login at %s: it is a command, and has no sign-in", store.ErrInvalid, server.Name)
@@ -82,8 +82,8 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 	return oauth.Begin(s, r, a.Redirect, scopes), nil
 }
 
-// Offered reports whether documents say who signs people in for a server that was
-// reached and turned nize away. It asks without a token and keeps nothing.
+// Offered reports whether documents name the authorization server of a server that rejected
+// a request of nize. It sends requests without a token and stores nothing.
 func (l *Logins) Offered(ctx context.Context, server store.Server) bool {
 	if server.Transport == store.Stdio {
 		return false
@@ -115,17 +115,17 @@ func registrationKey(server string) store.CredentialKey {
 func (l *Logins) registrations(ctx context.Context, server string) []oauth.Registration {
 	c, err := l.opt.Credentials.GetCredential(ctx, registrationKey(server))
 	if err != nil {
-		return nil // then nize registers again
+		return nil // nize then registers again
 	}
 	return oauth.OpenRegistrations(c.Secret)
 }
 
-// maxRegistrations is how many are kept of one server: a server that names
-// another issuer each time fills nothing.
+// maxRegistrations is how many registrations are stored per server, so that a server that
+// names another issuer each time can't fill the store.
 const maxRegistrations = 8
 
-// keepRegistration keeps the newest registration of each issuer. That by the document
-// needs no record, unless it says what an admin accepted of the issuer.
+// keepRegistration stores the newest registration of each issuer. A registration by
+// document needs no record, unless it contains an admin's exceptions for the issuer.
 func (l *Logins) keepRegistration(ctx context.Context, by store.Caller, server store.Server, kept []oauth.Registration, r oauth.Registration, document string) error {
 	if r.ID == document && document != "" && !r.Unlisted && !r.NoResource || slices.ContainsFunc(kept, func(k oauth.Registration) bool {
 		return k.ID == r.ID && k.Issuer == r.Issuer && k.Redirect == r.Redirect && k.Secret.Reveal() == r.Secret.Reveal() && k.Unlisted == r.Unlisted && k.NoResource == r.NoResource
@@ -147,14 +147,14 @@ func (l *Logins) putRegistrations(ctx context.Context, by store.Caller, server s
 	return nil
 }
 
-// Finish turns that with which a browser came back into a grant, which [Logins.Keep]
-// makes a login. Who asks has compared the state, and made sure that it happens
-// once.
+// Finish exchanges the parameters with which a browser returned for a grant, which
+// [Logins.Keep] stores as a login. The caller must have compared the state, and must call
+// it only once.
 func (l *Logins) Finish(ctx context.Context, by store.Caller, server store.Server, r *oauth.Request, answer url.Values) (oauth.Grant, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTime)
 	defer cancel()
 	g, err := l.opt.HTTP(ctx, server).Finish(ctx, r, answer, l.opt.Now())
-	if oauth.IsCode(err, "invalid_client") && r.Service.Resource != "" { // it forgot nize: the next login registers again
+	if oauth.IsCode(err, "invalid_client") && r.Service.Resource != "" { // the service no longer knows nize: register again at the next login
 		kept := slices.DeleteFunc(l.registrations(ctx, server.Name), func(k oauth.Registration) bool { return k.ID == r.Client.ID })
 		err = errors.Join(err, l.putRegistrations(ctx, by, server, kept))
 	}
@@ -164,7 +164,7 @@ func (l *Logins) Finish(ctx context.Context, by store.Caller, server store.Serve
 	return g, err
 }
 
-// Keep stores a login in place of the one that the holder had.
+// Keep stores a login and replaces the holder's previous one.
 func (l *Logins) Keep(ctx context.Context, by store.Caller, server store.Server, h store.Holder, g oauth.Grant) error {
 	g.Since = l.opt.Now()
 	end, err := l.exclusive(ctx, h.Key(server.Name, store.LoginName))
@@ -175,8 +175,8 @@ func (l *Logins) Keep(ctx context.Context, by store.Caller, server store.Server,
 	return l.put(context.WithoutCancel(ctx), by, server, h, g)
 }
 
-// Forget ends a login, at its authorization server too where that is possible;
-// revoked says so. What could not be revoked is forgotten all the same.
+// Forget deletes a login, and revokes it at its authorization server if possible. It
+// returns whether it was revoked. A login that can't be revoked is deleted all the same.
 func (l *Logins) Forget(ctx context.Context, by store.Caller, server store.Server, h store.Holder) (revoked bool, err error) {
 	key := h.Key(server.Name, store.LoginName)
 	end, err := l.exclusive(ctx, key)

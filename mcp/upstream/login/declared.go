@@ -14,14 +14,14 @@ import (
 
 var _ credential.SignIns = (*Logins)(nil)
 
-// ServerOf is a declared credential as logins have servers: by its id, and where its
-// tokens come from. No server is named so.
+// ServerOf returns a declared credential as a server record for logins: its name is the
+// credential's id, and its URL is the origin of its tokens. No real server has such a name.
 func ServerOf(d credential.Declaration) store.Server {
 	return store.Server{Name: d.ID, Transport: store.HTTP, URL: d.OAuth.TokenURL, Auth: d.Mode.Auth()}
 }
 
-// serviceOf is what an admin said of who signs people in. Nothing is asked about it: it
-// is for no resource, and its issuer is the origin that people are sent to.
+// serviceOf returns the authorization server that an admin declared. No documents are read
+// for it: it is for no resource, and its issuer is the origin at which people sign in.
 func serviceOf(d credential.Declaration) oauth.Service {
 	s := oauth.Service{Issuer: d.OAuth.Issued(), Authorization: d.OAuth.AuthorizationURL, Token: d.OAuth.TokenURL, Revocation: d.OAuth.RevocationURL}
 	if d.OAuth.ClientAuth != "" {
@@ -30,8 +30,8 @@ func serviceOf(d credential.Declaration) oauth.Service {
 	return s
 }
 
-// PutClient keeps the secret of the client that a declaration names, for the addresses
-// that it names; without one nize has none any more.
+// PutClient stores the secret of the client that a declaration names, for the declared
+// URLs. Without a secret it deletes the stored one.
 func (l *Logins) PutClient(ctx context.Context, by store.Caller, d credential.Declaration, secret store.Secret) error {
 	if secret.IsZero() {
 		err := l.opt.Credentials.DeleteCredential(ctx, by, registrationKey(d.ID))
@@ -43,7 +43,7 @@ func (l *Logins) PutClient(ctx context.Context, by store.Caller, d credential.De
 	return l.putRegistrations(ctx, by, ServerOf(d), []oauth.Registration{oauth.GivenClient(serviceOf(d), "", d.OAuth.ClientID, secret)})
 }
 
-// BeginDeclared returns the request for the browser of who signs in for a declared
+// BeginDeclared returns the request for the browser of a user who signs in for a declared
 // credential.
 func (l *Logins) BeginDeclared(ctx context.Context, d credential.Declaration, redirect string) *oauth.Request {
 	s := serviceOf(d)
@@ -56,7 +56,7 @@ func (l *Logins) BeginDeclared(ctx context.Context, d credential.Declaration, re
 	return oauth.Begin(s, oauth.GivenClient(s, redirect, d.OAuth.ClientID, secret), redirect, slices.Clone(d.OAuth.Scopes))
 }
 
-// signedIn is the first of the holders who is signed in, as it is declared now.
+// signedIn returns the first of the holders who is signed in under the current declaration.
 func (l *Logins) signedIn(ctx context.Context, d credential.Declaration, holders []store.Holder) (h store.Holder, ok bool, err error) {
 	for _, h := range holders {
 		g, err := l.Show(ctx, d.ID, h)
@@ -96,8 +96,9 @@ func (l *Logins) DeclaredSignedIn(ctx context.Context, d credential.Declaration,
 	return ok, err
 }
 
-// ForgetDeclared ends what somebody's signing in gave, at the service too where that
-// can be. The error says where that failed; then it is forgotten here all the same.
+// ForgetDeclared deletes a holder's login for a declared credential, and revokes it at the
+// service if possible. It returns an error if revoking failed; the login is deleted all the
+// same.
 func (l *Logins) ForgetDeclared(ctx context.Context, by store.Caller, d credential.Declaration, h store.Holder) error {
 	_, err := l.Forget(ctx, by, ServerOf(d), h)
 	if err == nil {
@@ -109,10 +110,10 @@ func (l *Logins) ForgetDeclared(ctx context.Context, by store.Caller, d credenti
 	return &store.CallError{Code: store.CodeUnavailable, Message: store.Textf("%s is disconnected here, but its tokens may still be good elsewhere: %s", d.Name, store.TextOf(err))}
 }
 
-// DeclaredDenied says what follows from an answer 401 to a request with somebody's
-// token of a declared credential, as [Logins.Denied] does.
+// DeclaredDenied is [Logins.Denied] for a 401 response to a request with a holder's token
+// of a declared credential.
 func (l *Logins) DeclaredDenied(ctx context.Context, d credential.Declaration, h store.Holder, denial oauth.Denial) (again bool, err error) {
-	if denial.Status != http.StatusUnauthorized { // which scopes are asked for, the declaration alone says
+	if denial.Status != http.StatusUnauthorized { // only the declaration determines the scopes
 		return false, nil
 	}
 	again, err = l.Denied(ctx, ServerOf(d), []store.Holder{h}, denial)

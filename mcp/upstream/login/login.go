@@ -1,24 +1,24 @@
-// Package login keeps the OAuth logins with which MCP servers are called: it
-// makes them, gives their tokens out, and refreshes those.
+// Package login manages the OAuth logins for MCP servers: it stores them, provides their
+// tokens, and refreshes these.
 //
-// A login is the credential (scope, owner, server, "oauth"): sealed, bound to the
-// server's host, and for one issuer. A server's header Authorization names it as
-// it would name a key, so that whose it is, what is said of it and who may see
-// its results follow the rules of all credentials. How nize is registered at an issuer is the
-// credential (system, server, "oauth-client").
+// A login is the credential (scope, owner, server, "oauth"): sealed, bound to the server's
+// host, and for one issuer. A server's Authorization header refers to it like to a key, so
+// that its owner, its description and the visibility of its results follow the rules of all
+// credentials. nize's registration at an issuer is the credential (system, server,
+// "oauth-client").
 //
-// # What holds
+// # Guarantees
 //
-//   - A token is refreshed a minute before its end, by one at a time; whoever
-//     else needs it waits for that. What was rotated is stored before anybody
-//     gets it: nized may be killed at any moment and has the newest token it
+//   - A token is refreshed a minute before its expiry, by one goroutine; all others
+//     that need it wait for that. Rotated tokens are stored before
+//     a caller gets them: if nized is killed at any moment, it has the newest token that it
 //     ever used.
-//   - A refresh goes on when the call that needed it is given up: its answer may
-//     have ended the old token.
-//   - 401 is answered by one refresh and one more try. A login that is refused
-//     after that, or whose refresh token is, is lost: it stays as a record that
-//     says so, and nothing is asked with it again. Only [Logins.Finish] mends it.
-//   - Nothing waits for a person.
+//   - A refresh continues if the call that needed it is abandoned, because its response may
+//     have invalidated the old token.
+//   - After a 401, one refresh and one retry are made. If the server still rejects the login,
+//     or the refresh token is rejected, the login is lost: its record stays and says
+//     so, and it is not used again. Only [Logins.Finish] replaces it.
+//   - No function waits for a person.
 package login
 
 import (
@@ -36,19 +36,19 @@ import (
 	"nize/store"
 )
 
-// clientName is the credential that holds the registrations of a server.
+// clientName is the name of the credential that holds the registrations of a server.
 const clientName = "oauth-client"
 
-// Options say what logins work with; all of them are needed.
+// Options configures Logins; all fields are required.
 type Options struct {
 	Credentials store.Credentials
-	// HTTP is what asks the authorization servers of one server.
+	// HTTP returns the client for the authorization servers of a server.
 	HTTP func(ctx context.Context, server store.Server) *oauth.Client
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Logins are the logins at all servers. It is safe for concurrent use.
+// Logins manages the logins at all servers. It is safe for concurrent use.
 type Logins struct {
 	opt Options
 
@@ -56,18 +56,18 @@ type Logins struct {
 	refreshing map[store.CredentialKey]*refresh
 }
 
-// refresh is one that is under way.
+// refresh is one change of a login in progress.
 type refresh struct {
 	done chan struct{}
 	err  error
 }
 
-// New returns logins that do nothing by themselves.
+// New returns Logins, which have no background work.
 func New(opt Options) *Logins {
 	return &Logins{opt: opt, refreshing: map[store.CredentialKey]*refresh{}}
 }
 
-// Show is the login of one holder. ErrNotFound if there is none.
+// Show returns the login of one holder. It returns ErrNotFound if there is none.
 func (l *Logins) Show(ctx context.Context, server string, h store.Holder) (oauth.Grant, error) {
 	c, err := l.opt.Credentials.GetCredential(ctx, h.Key(server, store.LoginName))
 	if err != nil {
@@ -76,11 +76,11 @@ func (l *Logins) Show(ctx context.Context, server string, h store.Holder) (oauth
 	return oauth.OpenGrant(c.Secret)
 }
 
-// errKey says that what a holder has under the name of a login is a key like any
-// other, which somebody has set.
+// errKey means that a holder's credential with the name of a login is an ordinary key,
+// which a user has set.
 var errKey = errors.New("it is a key and no login")
 
-// first is the first of the holders who is logged in.
+// first returns the login of the first of the holders who is logged in.
 func (l *Logins) first(ctx context.Context, server store.Server, holders []store.Holder) (h store.Holder, g oauth.Grant, err error) {
 	for _, h := range holders {
 		c, err := l.opt.Credentials.GetCredential(ctx, h.Key(server.Name, store.LoginName))
@@ -110,8 +110,8 @@ func hostOf(server store.Server) string {
 	return u.Host
 }
 
-// CheckSecret refuses a value that somebody sets by hand and that would be read as a
-// login: who signs people in, and where tokens are asked for, is not for them to say.
+// CheckSecret returns an error for a value set by hand that would be parsed as a login:
+// users must not choose the authorization server and the token endpoint.
 func CheckSecret(key store.CredentialKey, secret store.Secret) error {
 	_, err := oauth.OpenGrant(secret)
 	if key.Name == clientName || key.Name == store.LoginName && err == nil {
@@ -120,15 +120,15 @@ func CheckSecret(key store.CredentialKey, secret store.Secret) error {
 	return nil
 }
 
-// needed is what a call is told that needs a login.
+// needed returns the error for a call that requires a login.
 func needed(server store.Server) error {
 	return &oauth.LoginError{Call: store.LoginNeeded(server.Name, server.Auth)}
 }
 
-// Token is the access token of the first of the holders who is logged in,
-// refreshed where it is about to end. The error where nobody is, or the login is
-// lost, is a [*oauth.LoginError]. It is zero where the credential is a key that
-// was set by hand.
+// Token returns the access token of the first of the holders who is logged in, refreshed if
+// it is about to expire. If no holder is logged in, or the login is lost, the error is a
+// [*oauth.LoginError]. It returns the zero value if the credential is a key that was set by
+// hand.
 func (l *Logins) Token(ctx context.Context, server store.Server, holders []store.Holder) (store.Secret, error) {
 	h, g, err := l.first(ctx, server, holders)
 	switch {
@@ -148,7 +148,7 @@ func (l *Logins) Token(ctx context.Context, server store.Server, holders []store
 		return store.Secret{}, err
 	case err != nil && !l.opt.Now().Before(g.Expires):
 		return store.Secret{}, err
-	case err != nil: // there is a minute left for the service to come back
+	case err != nil: // the token is valid for another minute, in which the service may recover
 		return g.Access, nil
 	}
 	if g, err = l.Show(ctx, server.Name, h); err != nil {
@@ -157,9 +157,9 @@ func (l *Logins) Token(ctx context.Context, server store.Server, holders []store
 	return g.Access, nil
 }
 
-// Denied says what follows from an answer 401 or 403: again is that the request
-// may be sent once more, with the token of then. The error is for who called;
-// nil where it is no matter of logins.
+// Denied handles a 401 or 403 response. again means that the request may be sent once more,
+// with the then current token. The error is for the caller; it is nil if the response has
+// nothing to do with logins.
 func (l *Logins) Denied(ctx context.Context, server store.Server, holders []store.Holder, d oauth.Denial) (again bool, err error) {
 	h, g, err := l.first(ctx, server, holders)
 	switch {
@@ -178,13 +178,13 @@ func (l *Logins) Denied(ctx context.Context, server store.Server, holders []stor
 	case d.Again:
 		return false, l.lose(ctx, server, h, g.Access, "the server refuses a fresh token")
 	case g.Access.Reveal() != d.Token.Reveal():
-		return true, nil // somebody was first
+		return true, nil // another goroutine was first
 	}
 	return true, l.refresh(ctx, server, h, g.Access)
 }
 
-// noteWanted keeps which scopes a server wants besides, and is the error that
-// tells of it.
+// noteWanted stores the additional scopes that a server requires, and returns the error
+// that says so.
 func (l *Logins) noteWanted(ctx context.Context, server store.Server, h store.Holder, scopes []string) error {
 	err := l.change(ctx, server, h, func(g *oauth.Grant) bool {
 		before := len(g.Wanted)
@@ -209,8 +209,8 @@ func listed(scopes []string) string {
 	return store.Clip(store.Line(strings.Join(scopes, " ")), 300)
 }
 
-// change changes a login as it is stored, where do says that it did. Of two
-// changes at once one is a refresh, which is under way, and waited for.
+// change updates a stored login if do returns true. It waits for a concurrent refresh of
+// that login.
 func (l *Logins) change(ctx context.Context, server store.Server, h store.Holder, do func(*oauth.Grant) bool) error {
 	end, err := l.exclusive(ctx, h.Key(server.Name, store.LoginName))
 	if err != nil {
@@ -224,7 +224,7 @@ func (l *Logins) change(ctx context.Context, server store.Server, h store.Holder
 	return l.put(context.WithoutCancel(ctx), store.System, server, h, g)
 }
 
-// lose marks a login as lost, unless it is another one by now.
+// lose marks a login as lost, unless it has been replaced in the meantime.
 func (l *Logins) lose(ctx context.Context, server store.Server, h store.Holder, token store.Secret, why string) error {
 	err := l.change(ctx, server, h, func(g *oauth.Grant) bool {
 		if g.Access.Reveal() != token.Reveal() || g.Lost != "" {
@@ -253,7 +253,7 @@ func (l *Logins) put(ctx context.Context, by store.Caller, server store.Server, 
 	return nil
 }
 
-// exclusive waits until nobody else changes a login. end lets the next one.
+// exclusive waits until no other goroutine changes the login. end releases it.
 func (l *Logins) exclusive(ctx context.Context, key store.CredentialKey) (end func(error), err error) {
 	for {
 		l.mu.Lock()
@@ -279,18 +279,18 @@ func (l *Logins) exclusive(ctx context.Context, key store.CredentialKey) (end fu
 	}
 }
 
-// refreshTime bounds a refresh, whoever waits for it.
+// refreshTime is the timeout of a refresh, whoever waits for it.
 const refreshTime = 30 * time.Second
 
-// refresh renews a login, unless its token is another than the given one by the
-// time that nobody else does: then somebody has.
+// refresh renews a login, unless another goroutine has done so: then its token differs from
+// the given one.
 func (l *Logins) refresh(ctx context.Context, server store.Server, h store.Holder, token store.Secret) error {
 	end, err := l.exclusive(ctx, h.Key(server.Name, store.LoginName))
 	if err != nil {
 		return err
 	}
-	done := make(chan error, 1) // one: who waits for it may have left
-	go func() {                 // ends within refreshTime; it must not be given up with the call
+	done := make(chan error, 1) // capacity 1: the waiting caller may have left
+	go func() {                 // ends within refreshTime; it must not be abandoned with the call
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTime)
 		defer cancel()
 		err := l.renew(ctx, server, h, token)
@@ -305,11 +305,11 @@ func (l *Logins) refresh(ctx context.Context, server store.Server, h store.Holde
 	}
 }
 
-// renew asks for fresh tokens and stores them. It needs to be exclusive.
+// renew requests fresh tokens and stores them. The caller must hold exclusive.
 func (l *Logins) renew(ctx context.Context, server store.Server, h store.Holder, token store.Secret) error {
 	g, err := l.Show(ctx, server.Name, h)
 	switch {
-	case errors.Is(err, store.ErrNotFound): // logged out meanwhile
+	case errors.Is(err, store.ErrNotFound): // the user logged out in the meantime
 		return needed(server)
 	case err != nil:
 		return err

@@ -12,8 +12,8 @@ import (
 	"nize/store"
 )
 
-// common are values that people put where a secret goes, and that ordinary
-// results hold: to mask them would spoil those and hide nothing.
+// common lists values that people enter instead of a secret, and that ordinary results
+// contain: masking them would damage results and hide nothing.
 var common = map[string]bool{
 	"localhost": true, "password": true, "passw0rd": true, "changeme": true, "disabled": true, "enabled": true, "undefined": true,
 	"anonymous": true, "username": true, "production": true, "development": true, "postgres": true, "postgresql": true,
@@ -21,13 +21,13 @@ var common = map[string]bool{
 }
 
 const (
-	minSecret = headSize // bytes; shorter ones stand in too many words
-	minDigits = 10       // of a value that is all digits: eight are a date
+	minSecret = headSize // bytes; shorter ones occur in too many words
+	minDigits = 10       // for a value of digits only: eight digits are a date
 )
 
-// Counts says whether a value can be told from ordinary text: it has 8 bytes or
-// more, 10 if all are digits, is not one character again and again, and none of
-// the words that stand in any configuration.
+// Counts reports whether a value can be distinguished from ordinary text: it has at least 8
+// bytes, 10 if it consists of digits, is not one repeated character, and is not a word that
+// occurs in many configurations.
 func Counts(value string) bool {
 	switch {
 	case len(value) < minSecret || common[strings.ToLower(value)]:
@@ -40,9 +40,9 @@ func Counts(value string) bool {
 	return true
 }
 
-// secretsIn are the secrets of one value that was sent: itself; behind the scheme
-// of a header; the password of Basic and of an address; the lines of a key; and
-// the secret members of a JSON document.
+// secretsIn returns the secrets in one value that was sent: the value itself; the part
+// after the scheme of a header; the password of Basic authentication and of a URL; the
+// lines of a key; and the secret members of a JSON document.
 func secretsIn(value string) (out []string) {
 	add := func(s string) {
 		if s = strings.TrimSpace(s); Counts(s) {
@@ -83,12 +83,12 @@ func secretsIn(value string) (out []string) {
 	return out
 }
 
-// formsOf are the forms in which a secret is looked for.
+// formsOf returns the encodings of a secret that are searched for.
 func formsOf(secret string) []string {
 	forms := []string{secret}
-	for shift := range 3 { // bytes before it in a group of three
+	for shift := range 3 { // preceding bytes in a group of three
 		padded := append(make([]byte, shift), secret...)
-		// Only characters that say nothing but the secret.
+		// Only characters that encode nothing but the secret.
 		from, to := (8*shift+5)/6, 8*len(padded)/6
 		forms = append(forms, base64.RawStdEncoding.EncodeToString(padded)[from:to], base64.RawURLEncoding.EncodeToString(padded)[from:to])
 	}
@@ -107,7 +107,7 @@ func formsOf(secret string) []string {
 	return forms
 }
 
-// percent is encodeURIComponent of JavaScript.
+// percent encodes like JavaScript's encodeURIComponent.
 func percent(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -121,7 +121,7 @@ func percent(s string) string {
 	return b.String()
 }
 
-// lowerHex writes the digits of %XX small.
+// lowerHex writes the digits of %XX in lower case.
 func lowerHex(s string) string {
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {
@@ -132,7 +132,7 @@ func lowerHex(s string) string {
 	return string(b)
 }
 
-// ascii writes what is not ASCII as \uXXXX, as json.dumps of Python does.
+// ascii writes non-ASCII characters as \uXXXX, like Python's json.dumps.
 func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -1,15 +1,15 @@
-// Package mask takes the secrets that a server was given out of what it sends
-// back. A server may echo its credential in a result, an error or a description,
-// by mistake or on purpose, and from there it would reach models, chats, clients
-// and the database.
+// Package mask removes the secrets that a server was given from the data that it returns.
 //
-// A [Mask] knows exact values and the forms in which programs repeat them: as they
-// are, in base64 (both alphabets, also as a part of something longer, whose
-// beginning shifts it by one or two bytes), percent-encoded, and escaped as JSON.
-// A server that wants to can still send a secret in a form of its own, hex for one.
+// A server may echo its credential in a result, an error or a description, by mistake or on
+// purpose, and from there it would reach models, chats, clients and the database.
 //
-// Everything else stays byte for byte as it came. A look costs a few nanoseconds a
-// byte whatever the server sends, and nothing where there is no secret.
+// A [Mask] knows exact values and the encodings in which programs repeat them: verbatim, in
+// base64 (both alphabets, also as a part of a longer value, whose beginning shifts it by
+// one or two bytes), percent-encoded, and escaped as JSON. A malicious server can still
+// send a secret in another encoding, such as hex.
+//
+// Everything else is left byte for byte unchanged. The search costs a few nanoseconds per
+// byte, whatever the server sends, and nothing if there is no secret.
 package mask
 
 import (
@@ -21,29 +21,29 @@ import (
 	"sync/atomic"
 )
 
-// Dots stand where a secret stood.
+// Dots replaces a secret.
 const Dots = "••••"
 
 const (
-	// headSize is what two texts are compared by at first; no form is shorter.
+	// headSize is the length of the prefix that is compared first; no form is shorter.
 	headSize = 8
-	// maxCompared bounds the work at one place. The beginning of a form that is
-	// longer is as secret as the whole.
+	// maxCompared limits the work per position. A longer form is masked by its prefix,
+	// which is as secret as the whole.
 	maxCompared = 256
-	// maxValues bounds what is known of one server; the oldest go.
+	// maxValues limits the values per server; the oldest are dropped.
 	maxValues = 4096
 )
 
-// Mask holds the secrets that one server was given. It is safe for concurrent
-// use, and the zero value knows none.
+// Mask holds the secrets that one server was given. It is safe for concurrent use. The zero
+// value has none.
 type Mask struct {
 	mu     sync.Mutex // guards values
-	values []string   // in the order in which they came
+	values []string   // in order of addition
 	set    atomic.Pointer[set]
 }
 
-// Add has the mask know more values, which may each hold several secrets. What
-// can't be told from ordinary words is left out ([Counts]).
+// Add adds values, each of which may contain several secrets. It ignores values that can't
+// be distinguished from ordinary words ([Counts]).
 func (m *Mask) Add(values ...string) {
 	set := m.set.Load()
 	if !slices.ContainsFunc(values, func(v string) bool { return v != "" && (set == nil || !set.known[v]) }) {
@@ -60,7 +60,7 @@ func (m *Mask) Add(values ...string) {
 	m.set.Store(newSet(m.values))
 }
 
-// Text masks a text. It returns text itself where there is nothing to mask.
+// Text masks a text. It returns text itself if there is nothing to mask.
 func (m *Mask) Text(text string) string {
 	set := m.set.Load()
 	if set == nil || len(set.heads) == 0 {
@@ -80,9 +80,9 @@ func (m *Mask) Text(text string) string {
 	return out.String()
 }
 
-// JSON masks the strings of a document, keys too, whatever their escapes, and
-// numbers that hold a secret, which become strings. masked says that there was
-// something; else raw itself comes back. What is no JSON is masked as text.
+// JSON masks the strings of a document, including keys and in any escaping, and numbers
+// that contain a secret, which become strings. It returns masked true if it has masked
+// something, and otherwise raw itself. Invalid JSON is masked as text.
 func (m *Mask) JSON(raw json.RawMessage) (out json.RawMessage, masked bool) {
 	set := m.set.Load()
 	if set == nil || len(set.heads) == 0 {
@@ -120,7 +120,7 @@ func (m *Mask) JSON(raw json.RawMessage) (out json.RawMessage, masked bool) {
 	return append(out, raw[last:]...), true
 }
 
-// Error masks what an error says; errors.Is and As see what they saw before.
+// Error masks the text of an error; errors.Is and As work as on the original.
 func (m *Mask) Error(err error) error {
 	if err == nil {
 		return nil
@@ -140,11 +140,11 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
-// set is what is looked for. It never changes.
+// set is an immutable set of forms to search for.
 type set struct {
-	known  map[string]bool     // the values that it was made of
-	heads  map[uint64][]string // forms by their first bytes, the longest first
-	filter [1 << 10]uint64     // a bit for each hash of a head: most places need no more
+	known  map[string]bool     // the values from which it was built
+	heads  map[uint64][]string // forms by their first bytes, longest first
+	filter [1 << 10]uint64     // a bit for each hash of a head: most positions need no further check
 }
 
 func newSet(values []string) *set {
@@ -178,7 +178,7 @@ func (s *set) add(form string) {
 
 func hash(head uint64) uint64 { return head * 0x9E3779B97F4A7C15 >> 48 }
 
-// find calls f for each place of b that holds a secret, in order.
+// find calls f for each range of b that contains a secret, in order.
 func (s *set) find(b []byte, f func(from, to int)) {
 	for i := 0; i+headSize <= len(b); {
 		head := binary.LittleEndian.Uint64(b[i:])
@@ -193,7 +193,7 @@ func (s *set) find(b []byte, f func(from, to int)) {
 	}
 }
 
-// longest is how long the longest form is that b begins with.
+// longest returns the length of the longest form that is a prefix of b.
 func longest(forms []string, b []byte) int {
 	for _, form := range forms {
 		n := min(len(form), maxCompared)

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// stringEnd is where the string of JSON that begins at i ends: at its quote, or
-// where b does.
+// stringEnd returns the end of the JSON string that begins at i: its closing quote, or the
+// end of b.
 func stringEnd(b []byte, i int) (end int, escapes bool) {
 	for ; i < len(b); i++ {
 		switch b[i] {
@@ -25,8 +25,8 @@ func isNumber(c byte) bool {
 	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
-// findIn is find in the inside of a string of JSON. With escapes it is read as
-// what it says, and the places are those of its source.
+// findIn is find for the content of a JSON string. If it contains escapes, the unescaped
+// text is searched, and the ranges are those of its source.
 func (s *set) findIn(b []byte, escapes bool, f func(from, to int)) {
 	if !escapes {
 		s.find(b, f)
@@ -38,7 +38,7 @@ func (s *set) findIn(b []byte, escapes bool, f func(from, to int)) {
 		said = append(said, c...)
 		i += n
 	}
-	at, i := 0, 0 // in what is said, and in its source
+	at, i := 0, 0 // position in the unescaped text, and in its source
 	place := func(to int) int {
 		for at < to && i < len(b) {
 			n, c := unescape(b[i:])
@@ -53,8 +53,8 @@ func (s *set) findIn(b []byte, escapes bool, f func(from, to int)) {
 	})
 }
 
-// unescape reads one character of a string: how long its source is, and what it
-// says. What is no escape says itself.
+// unescape reads one character of a string, and returns the length of its source and its
+// bytes. A character that is not an escape represents itself.
 func unescape(b []byte) (n int, said []byte) {
 	if b[0] != '\\' || len(b) < 2 {
 		return 1, b[:1]
@@ -85,7 +85,7 @@ func unescape(b []byte) (n int, said []byte) {
 	return 2, b[1:2]
 }
 
-// hex4 reads a \uXXXX.
+// hex4 parses a \uXXXX escape.
 func hex4(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

@@ -1,7 +1,7 @@
-// Package openapitest is a service made from an OpenAPI document: it serves the document
-// and answers its operations, and judges each request by what the document demands.
+// Package openapitest is a test service built from an OpenAPI document.
 //
-// The judge is kin-openapi, which reads the specification for itself.
+// It serves the document and its operations, and checks each request against the document
+// with kin-openapi, an independent reading of the specification.
 package openapitest
 
 import (
@@ -28,19 +28,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Request is one request that came.
+// Request is one received request.
 type Request struct {
-	Method, Path string // the path as the document has it, "" for one that it has not
-	URL          string // path and query as they came
+	Method, Path string // the path as in the document, "" if the document doesn't have it
+	URL          string // path and query as received
 	Header       http.Header
 	Body         string
-	Err          error // what is wrong with it by the document
+	Err          error // violation of the document
 }
 
-// Service is a service, which has nothing whose path ends in "missing". It is safe for concurrent use.
+// Service is a running service. It responds 404 to paths that end in "missing". It is safe
+// for concurrent use.
 type Service struct {
-	URL string // of the service, without a slash at the end; the document is at /openapi.json
-	// Answer, if set, answers the operations instead of the service.
+	URL string // base URL without a trailing slash; the document is at /openapi.json
+	// Answer, if set, handles the operations instead of the service.
 	Answer func(w http.ResponseWriter, r *http.Request)
 
 	web *httptest.Server
@@ -59,7 +60,7 @@ type path struct {
 	names    []string
 }
 
-// New starts a service for the time of a test.
+// New starts a service for the duration of a test.
 func New(t testing.TB, raw []byte, prefix string) *Service {
 	t.Helper()
 	s, err := Start(raw, prefix)
@@ -70,7 +71,7 @@ func New(t testing.TB, raw []byte, prefix string) *Service {
 	return s
 }
 
-// Start starts a service. Prefix is the path below which the operations are.
+// Start starts a service. prefix is the base path of the operations.
 func Start(raw []byte, prefix string) (*Service, error) {
 	s := &Service{}
 	if err := s.Set(raw); err != nil {
@@ -81,7 +82,7 @@ func Start(raw []byte, prefix string) (*Service, error) {
 	return s, nil
 }
 
-// Close ends the service.
+// Close stops the service.
 func (s *Service) Close() { s.web.Close() }
 
 // Set replaces the document.
@@ -102,7 +103,7 @@ func (s *Service) Set(raw []byte) error {
 		p.match = regexp.MustCompile("^" + pattern + "$")
 		paths = append(paths, p)
 	}
-	slices.SortFunc(paths, func(a, b path) int { // the more a path says, the sooner it is meant
+	slices.SortFunc(paths, func(a, b path) int { // more specific paths first
 		if n := len(a.names) - len(b.names); n != 0 {
 			return n
 		}
@@ -128,14 +129,14 @@ func load(raw []byte) (*openapi3.T, error) {
 	return openapi3.NewLoader().LoadFromData(raw)
 }
 
-// Requests are those that came so far.
+// Requests returns the requests received so far.
 func (s *Service) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Fetched is how often the document was sent whole.
+// Fetched returns how often the whole document was sent.
 func (s *Service) Fetched() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +198,7 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, prefix string) {
 	}
 }
 
-// judge finds the operation of a request and checks it by the document.
+// judge finds the operation of a request and checks the request against the document.
 func judge(doc *openapi3.T, paths []path, r *http.Request, prefix string) (string, error) {
 	at, ok := strings.CutPrefix(r.URL.EscapedPath(), prefix)
 	if !ok {
@@ -225,8 +226,8 @@ func judge(doc *openapi3.T, paths []path, r *http.Request, prefix string) (strin
 	return "", fmt.Errorf("the document has no %s %s", r.Method, at)
 }
 
-// Unread says whether the judge could not read a request, or the document at its
-// operation, and so found nothing wrong with it.
+// Unread reports whether the request, or the document at its operation, could not be read,
+// so that the request was not checked.
 func Unread(err error) bool {
 	if err == nil {
 		return false

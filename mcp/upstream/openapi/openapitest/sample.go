@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// schema is what Sample reads of one.
+// schema holds the keywords that Sample reads.
 type schema struct {
 	Ref        string                     `json:"$ref"`
 	Type       json.RawMessage            `json:"type"`
@@ -32,9 +32,9 @@ type schema struct {
 	Defs       map[string]json.RawMessage `json:"$defs"`
 }
 
-// Sample makes a value that a tool's input schema takes: what is required and, if it is
-// simple, up to some of the rest. ok is false if it needs one that can't be made up, such as one for
-// a pattern.
+// Sample returns a value that is valid under a tool's input schema: the required properties
+// and up to some simple optional ones. It returns ok false if a required value can't be
+// generated, such as one for a pattern.
 func Sample(raw json.RawMessage, some int) (value json.RawMessage, ok bool) {
 	var root schema
 	if json.Unmarshal(raw, &root) != nil {
@@ -113,7 +113,7 @@ func (m *maker) without(raw json.RawMessage, key string) json.RawMessage {
 	if len(o) == 0 || o["properties"] == nil && o["type"] == nil {
 		return json.RawMessage(`{"type":"object"}`)
 	}
-	b, _ := json.Marshal(o) // what was decoded
+	b, _ := json.Marshal(o) // it was decoded, so it can be encoded
 	return b
 }
 
@@ -159,7 +159,7 @@ func (m *maker) object(s schema, depth int) (json.RawMessage, bool) {
 }
 
 func (m *maker) text(s schema) (json.RawMessage, bool) {
-	v := "a b/c&d" // what has to be escaped
+	v := "a b/c&d" // contains characters that must be escaped
 	switch s.Format {
 	case "date":
 		v = "2026-01-02"
@@ -187,7 +187,7 @@ func (m *maker) text(s schema) (json.RawMessage, bool) {
 	return b, err == nil
 }
 
-// matching makes a text that a pattern takes, if that is easily found.
+// matching returns a string that matches a pattern, if one is easily found.
 func matching(pattern string) (json.RawMessage, bool) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
