@@ -7,9 +7,9 @@ import (
 	"nize/store"
 )
 
-// looks are the letters and marks that most fonts draw like an ASCII one
-// (after Unicode Technical Standard 39, confusables.txt: the Cyrillic, Greek,
-// Armenian, Cherokee, Lisu and Latin ones that are seen in deceiving names).
+// looks maps the letters and marks that most fonts draw like an ASCII character to that
+// character (based on Unicode Technical Standard 39, confusables.txt: the Cyrillic, Greek,
+// Armenian, Cherokee, Lisu and Latin ones that occur in deceptive names).
 var looks = func() map[rune]rune {
 	m := map[rune]rune{}
 	add := func(ascii, others string) {
@@ -64,7 +64,7 @@ var scripts = []struct {
 	{"Devanagari", unicode.Devanagari}, {"Bengali", unicode.Bengali}, {"Tamil", unicode.Tamil}, {"Telugu", unicode.Telugu},
 }
 
-// scriptsOf names the scripts of the letters of s, in the order above.
+// scriptsOf returns the scripts of the letters of s, in the order above.
 func scriptsOf(s string) []string {
 	var names []string
 	for _, sc := range scripts {
@@ -75,8 +75,8 @@ func scriptsOf(s string) []string {
 	return names
 }
 
-// together says whether people write these scripts in one word: each alone,
-// and Latin with East Asian ones (UTS 39, "highly restrictive").
+// together reports whether people mix these scripts in one word: each alone, and Latin with
+// East Asian ones (UTS 39, "highly restrictive").
 func together(names []string) bool {
 	if len(names) < 2 {
 		return true
@@ -91,8 +91,8 @@ func together(names []string) bool {
 	return true
 }
 
-// disguised says whether a word without ASCII letters reads as an ASCII one:
-// every letter of it looks like an ASCII letter.
+// disguised reports whether a word without ASCII letters reads as an ASCII one: each of its
+// letters looks like an ASCII letter.
 func disguised(s string) bool {
 	letters := 0
 	for _, r := range s {
@@ -107,12 +107,12 @@ func disguised(s string) bool {
 	return letters > 1
 }
 
-// words cuts an identifier at everything but letters and their marks.
+// words splits an identifier at all characters except letters and their marks.
 func words(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })
 }
 
-// mixedName says why an identifier deceives the eye, or "".
+// mixedName returns why an identifier is visually deceptive, or "".
 func mixedName(name string) string {
 	if isPlain(name) {
 		return ""
@@ -135,9 +135,9 @@ func hasLookalike(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { _, ok := lookalike(r); return ok })
 }
 
-// posing says whether a word is ASCII letters and look-alikes, and nothing
-// else. The dotless i and the barred l are letters of Turkish and Polish, and
-// pose only where no such word can stand: in a host (see deceivesHost).
+// posing reports whether a word consists of ASCII letters and look-alikes. The dotless i
+// and the barred l are letters of Turkish and Polish, and count as look-alikes only where
+// no such word can occur: in a host (see deceivesHost).
 func posing(word string) bool {
 	ascii, other := false, false
 	for _, r := range word {
@@ -152,7 +152,7 @@ func posing(word string) bool {
 	return ascii && other
 }
 
-// skeleton is s as a hurried reader sees it.
+// skeleton returns s as a hasty reader sees it.
 func skeleton(s string) string {
 	return strings.Map(func(r rune) rune {
 		if a, ok := lookalike(r); ok {
@@ -162,7 +162,7 @@ func skeleton(s string) string {
 	}, s)
 }
 
-// quote writes s with everything beyond ASCII as \u escapes.
+// quote returns s in quotes, with all non-ASCII characters as \u escapes.
 func quote(s string) string { return `"` + escape(store.Clip(s, 80)) + `"` }
 
 func list(names []string) string {

@@ -11,22 +11,22 @@ import (
 	"nize/store"
 )
 
-// The bounds of the schema gate. The largest schema among 5,000 real
-// tools has 6 KiB, 71 nodes and depth 8.
+// The limits of the schema gate. The largest schema among 5,000 real tools has 6 KiB, 71
+// nodes and depth 8.
 const (
 	maxBytes    = 64 << 10
 	maxDepth    = 32     // nested JSON values
 	maxNodes    = 2000   // JSON objects and arrays
-	maxCost     = 10_000 // subschemas that one instance value meets, references expanded
-	maxExponent = 400    // of a number: 1e999999999 takes a gigabyte to compare exactly
+	maxCost     = 10_000 // subschemas applied to one instance value, with expanded references
+	maxExponent = 400    // of a number: comparing 1e999999999 exactly takes a gigabyte
 )
 
 // Check returns an error if a schema of the tool is dangerous: too large, too deep,
-// endless, read differently by two readers, or with a reference that leaves it. The
-// error wraps [store.ErrInvalid] and names the schema and the place. A schema that
-// is merely odd, without a type for example or with a reference to nowhere, passes:
-// the tool works, its pin covers the schema as it came, and what can't be checked
-// is sent unchecked. Check takes a few milliseconds at most, whatever the bytes are.
+// recursive without end, ambiguous to different parsers, or with a reference that leaves
+// the document. The error wraps [store.ErrInvalid] and names the schema and the location. A
+// schema that is merely odd, for example without a type or with a dangling reference,
+// passes: the tool works, its pin covers the schema as received, and arguments that can't
+// be checked are sent unchecked. Check takes a few milliseconds at most, for any input.
 func (Gate) Check(tool store.Tool) error {
 	if len(tool.InputSchema) > 0 {
 		if err := checkSchema(tool.InputSchema); err != nil {
@@ -59,7 +59,7 @@ type node struct {
 	kind byte // { [ s(tring) n(umber) b(ool) 0 (null)
 	text string
 	keys []string
-	kids []*node // of an object beside keys, of an array alone
+	kids []*node // parallel to keys for an object; the elements of an array
 }
 
 func (n *node) get(key string) *node {
@@ -71,7 +71,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// parse reads the document within the bounds of size, depth and nodes.
+// parse parses the document within the limits of size, depth and nodes.
 func parse(raw []byte) (*node, error) {
 	if len(raw) > maxBytes {
 		return nil, fmt.Errorf("%d bytes, over the limit of %d", len(raw), maxBytes)
@@ -131,7 +131,7 @@ func (p *reader) container(open byte) (*node, error) {
 		if open == '{' {
 			key := p.text()
 			if seen[key] {
-				// Two readers would see two different schemas.
+				// Two parsers would see two different schemas.
 				return nil, fmt.Errorf("the key %.80q appears twice", key)
 			}
 			seen[key] = true
@@ -157,8 +157,8 @@ func checkNumber(s string) error {
 	return nil
 }
 
-// resource is a document, or a part of one with an $id of its own: what "#"
-// in a reference below it means (JSON Schema 2020-12 core, 8.2.1).
+// resource is a document, or a part of one with its own $id: it is the meaning of "#" in a
+// reference below it (JSON Schema 2020-12 core, 8.2.1).
 type resource struct {
 	root    *node
 	anchors map[string]*node
@@ -168,17 +168,17 @@ func newResource(root *node) *resource {
 	return &resource{root: root, anchors: map[string]*node{}}
 }
 
-// graph is the schemas of a document and the references between them.
+// graph holds the schemas of a document and the references between them.
 type graph struct {
 	doc     *node
 	schemas []*node              // in document order
-	in      map[*node]*resource  // every schema's resource
-	ids     map[string]*resource // by $id, as it is written
+	in      map[*node]*resource  // the resource of every schema
+	ids     map[string]*resource // by $id, as written
 	dynamic map[string][]*node   // $dynamicAnchor in any resource
-	targets map[*node][]*node    // what a schema's references mean
+	targets map[*node][]*node    // targets of a schema's references
 }
 
-// How the value of a keyword holds subschemas.
+// The keywords, by the way in which their values contain subschemas.
 var (
 	oneSchema  = set("not if then else additionalProperties additionalItems unevaluatedProperties unevaluatedItems propertyNames contains contentSchema items")
 	listSchema = set("allOf anyOf oneOf prefixItems items")
@@ -196,7 +196,7 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// collect gathers the schemas in keyword positions. Depth is bounded by parse.
+// collect collects the schemas in keyword positions. parse has limited the depth.
 func (g *graph) collect(n *node, res *resource) {
 	if n.kind != '{' || g.in[n] != nil {
 		return
@@ -205,7 +205,7 @@ func (g *graph) collect(n *node, res *resource) {
 		g.ids[strings.TrimSuffix(id.text, "#")] = res
 	} else if id != nil && id.kind == 's' {
 		if name, ok := strings.CutPrefix(id.text, "#"); ok {
-			res.anchors[name] = n // draft-06 and draft-07 write an anchor so
+			res.anchors[name] = n // the form of anchors in draft-06 and draft-07
 		} else {
 			res = newResource(n)
 			g.ids[strings.TrimSuffix(id.text, "#")] = res
@@ -239,9 +239,8 @@ func (g *graph) collect(n *node, res *resource) {
 	}
 }
 
-// resolve finds what every reference means. A target that stands outside of a
-// keyword position ("#/x-types/a") is a schema by being referred to, so the
-// list grows while it is read.
+// resolve resolves all references. A target outside of a keyword position ("#/x-types/a")
+// becomes a schema by being referenced, so the list grows during the iteration.
 func (g *graph) resolve() error {
 	g.targets = map[*node][]*node{}
 	for i := 0; i < len(g.schemas); i++ {
@@ -255,7 +254,7 @@ func (g *graph) resolve() error {
 			if err != nil {
 				return err
 			}
-			if target == nil { // it checks nothing
+			if target == nil { // it validates nothing
 				continue
 			}
 			g.collect(target, g.in[n])
@@ -268,7 +267,7 @@ func (g *graph) resolve() error {
 	return nil
 }
 
-// find returns the schema that a reference means, nil if it means none.
+// find returns the target of a reference, or nil if it has none.
 func (g *graph) find(res *resource, ref string) (*node, error) {
 	base, frag, _ := strings.Cut(ref, "#")
 	if base != "" {
@@ -298,8 +297,8 @@ func (g *graph) find(res *resource, ref string) (*node, error) {
 	return at, nil
 }
 
-// pointerToken undoes the escapes of a fragment (RFC 3986) and of a pointer
-// (RFC 6901). net/url could do the first, but this room imports nothing of net.
+// pointerToken unescapes a token of a fragment (RFC 3986) and of a pointer (RFC 6901).
+// net/url could do the former, but this package must not import anything of net.
 func pointerToken(token string) (string, bool) {
 	var out []byte
 	for i := 0; i < len(token); i++ {
@@ -331,7 +330,7 @@ func (n *node) child(token string) *node {
 	return n.kids[i]
 }
 
-// inPlace lists the schemas that apply to the same instance value as n.
+// inPlace returns the schemas that apply to the same instance value as n.
 func (g *graph) inPlace(n *node) []*node {
 	out := append([]*node(nil), g.targets[n]...)
 	for _, key := range inPlaceOne {
@@ -358,9 +357,9 @@ func (g *graph) inPlace(n *node) []*node {
 
 const measuring = -1
 
-// measure finds in-place cycles (validation would never end) and what one
-// value costs with all references expanded (allOf of twice the same, thirty
-// times over, is 1.4 KB and ten seconds).
+// measure returns an error for in-place cycles (validation would never end) and if
+// validating one value costs too much with all references expanded (a chain of thirty allOf
+// with the same schema twice has 1.4 KB and takes ten seconds).
 func (g *graph) measure() error {
 	cost := make(map[*node]int, len(g.schemas))
 	for _, n := range g.schemas {
@@ -371,7 +370,7 @@ func (g *graph) measure() error {
 	return nil
 }
 
-// cost recurses at most once into each schema: at most maxNodes deep.
+// cost recurses at most once into each schema, so at most maxNodes deep.
 func (g *graph) cost(n *node, known map[*node]int) (int, error) {
 	switch c := known[n]; {
 	case c == measuring:

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	maxFindings = 20       // what one tool may fill a screen with
-	maxText     = 64 << 10 // of one string that is read for orders; a longer one is held for its length
+	maxFindings = 20       // findings per tool, so that they fit on a screen
+	maxText     = 64 << 10 // bytes of one string that are scanned for instructions; a longer one is a finding itself
 )
 
-// text is one string of a definition and where it stands.
+// text is one string of a definition with its location.
 type text struct {
-	what  string // of the definition, in words
-	at    string // a JSON pointer into it, "" where it is no document
+	what  string // the part of the definition, in words
+	at    string // a JSON pointer into that part, "" if it is not JSON
 	value string
-	name  bool // an identifier, of which more is asked than of prose
+	name  bool // an identifier, with stricter rules than prose
 }
 
-// where says it in words.
+// where returns the location in words.
 func (t text) where() string {
 	if t.at == "" {
 		return t.what
@@ -31,7 +31,8 @@ func (t text) where() string {
 	return t.what + " " + printable.EscapeLines(store.Clip(t.at, 80))
 }
 
-// inspect reads every string of the definition. Hidden characters come first.
+// inspect scans every string of the definition. Findings about hidden characters come
+// first.
 func inspect(instructions string, tool store.Tool) []string {
 	texts := []text{
 		{what: "name", value: tool.Name, name: true},
@@ -87,9 +88,9 @@ func (h hidden) String() string {
 	return s
 }
 
-// stringsOf lists every string of a JSON document, keys included, with JSON
-// pointers. What the gate would refuse, for its size or because no reader
-// understands it, is scanned in one piece.
+// stringsOf returns every string of a JSON document, including keys, with JSON pointers. A
+// document that the gate would refuse, because it is too large or invalid, is scanned as
+// one text.
 func stringsOf(what string, raw json.RawMessage) []text {
 	if len(raw) == 0 {
 		return nil
@@ -102,7 +103,7 @@ func stringsOf(what string, raw json.RawMessage) []text {
 	return w.texts
 }
 
-// walker gathers the strings of a valid document.
+// walker collects the strings of a valid document.
 type walker struct {
 	cursor
 	what  string
@@ -132,8 +133,7 @@ func (w *walker) value(at string) {
 	}
 }
 
-// unescape turns a broken or oversize document into text in which escapes hide
-// nothing.
+// unescape converts an invalid or oversize document to text in which escapes hide nothing.
 func unescape(raw []byte) string {
 	const short, meant = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	var out strings.Builder
@@ -149,7 +149,7 @@ func unescape(raw []byte) string {
 			var s string
 			end := i + 6
 			if end+6 <= len(raw) && raw[end] == '\\' && raw[end+1] == 'u' {
-				end += 6 // may be the other half of a surrogate pair
+				end += 6 // may be the second half of a surrogate pair
 			}
 			if json.Unmarshal([]byte(`"`+string(raw[i:end])+`"`), &s) == nil {
 				out.WriteString(s)

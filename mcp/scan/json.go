@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// The rule of this file: encoding/json decides what is JSON, once for a whole
-// document; a cursor only cuts up what is. The Decoder's own tokens cost ten
-// times as much, and there are some hundred in each definition of a tool.
+// The rule of this file: encoding/json validates the whole document once; a cursor then
+// only splits valid JSON. The Decoder's own tokens cost ten times as much, and each
+// definition of a tool contains some hundred.
 
 // cursor reads one valid JSON document, token by token.
 type cursor struct {
@@ -19,8 +19,8 @@ type cursor struct {
 	at int
 }
 
-// peek steps over white space and what stands between values, and returns the
-// first byte of the next value, or the bracket that ends the container.
+// peek skips white space and separators, and returns the first byte of the next value, or
+// the bracket that ends the container.
 func (c *cursor) peek() byte {
 	for ; ; c.at++ {
 		switch b := c.in[c.at]; b {
@@ -31,11 +31,10 @@ func (c *cursor) peek() byte {
 	}
 }
 
-// open steps into the container at hand.
+// open enters the current container.
 func (c *cursor) open() { c.at++ }
 
-// more says whether another member or element comes, and steps out of the
-// container where none does.
+// more reports whether another member or element follows, and leaves the container if not.
 func (c *cursor) more() bool {
 	if b := c.peek(); b != '}' && b != ']' {
 		return true
@@ -44,7 +43,7 @@ func (c *cursor) more() bool {
 	return false
 }
 
-// text reads the string at hand.
+// text reads the current string.
 func (c *cursor) text() string {
 	c.peek()
 	start, escaped := c.at+1, false
@@ -60,12 +59,12 @@ func (c *cursor) text() string {
 	}
 	var s string
 	if json.Unmarshal(c.in[start-1:c.at], &s) != nil {
-		return string(c.in[start : c.at-1]) // it was valid a moment ago
+		return string(c.in[start : c.at-1]) // unreachable: the document is valid
 	}
 	return s
 }
 
-// word reads the number, true, false or null at hand.
+// word reads the current number, true, false or null.
 func (c *cursor) word() string {
 	start := c.at
 	for c.at < len(c.in) && !bytes.ContainsRune([]byte(" \n\t\r,]}"), rune(c.in[c.at])) {
@@ -74,8 +73,8 @@ func (c *cursor) word() string {
 	return string(c.in[start:c.at])
 }
 
-// nesting is how deep the containers of a document stand in one another, which
-// need not be valid.
+// nesting returns the nesting depth of a document's containers. The document need not be
+// valid.
 func nesting(raw []byte) int {
 	deepest, depth := 0, 0
 	for i := 0; i < len(raw); i++ {
@@ -96,7 +95,7 @@ func nesting(raw []byte) int {
 	return deepest
 }
 
-// whyInvalid says what is wrong with a document that is not valid.
+// whyInvalid returns the error of an invalid document.
 func whyInvalid(raw []byte) error {
 	var v json.RawMessage
 	err := json.NewDecoder(bytes.NewReader(raw)).Decode(&v)

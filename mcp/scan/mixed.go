@@ -10,15 +10,15 @@ import (
 	"nize/store/printable"
 )
 
-const maxMixed = 20 // how many places Mixed names
+const maxMixed = 20 // how many warnings Mixed returns
 
 var moreMixed = store.Textf("there is more of that kind than is listed here")
 
-// Mixed returns one warning for each host, path and e-mail address in s that
-// mixes scripts or holds letters that look like ASCII ones, with the form that
-// a machine reads: punycode for hosts (RFC 3492), \u escapes for the rest.
-// "münchen.de" and "/home/иван" are honest and give none. It is for approval
-// cards, beside the text itself. Nil if there is nothing to say.
+// Mixed returns one warning for each host, path and e-mail address in s that mixes scripts
+// or contains letters that look like ASCII ones, together with the form that a machine
+// reads: punycode for hosts (RFC 3492), \u escapes for the rest. Legitimate ones such as
+// "münchen.de" and "/home/иван" give none. It is for approval cards, beside the text
+// itself. It returns nil if there is no warning.
 func Mixed(s string) []store.Text {
 	if isPlain(s) {
 		return nil
@@ -38,12 +38,12 @@ func Mixed(s string) []store.Text {
 	return out
 }
 
-// between cuts running text and JSON into tokens.
+// between splits prose and JSON into tokens.
 func between(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune("\"'`<>()[]{}|,;=\u201c\u201d\u2018\u2019、「」", r)
 }
 
-// place splits a token into host, path and address, and warns of each part.
+// place splits a token into host, path and address, and returns warnings about each part.
 func place(token string) []store.Text {
 	rest := token
 	scheme := false
@@ -84,15 +84,15 @@ func warn(what store.Text, shown string, deceives bool, ascii string) []store.Te
 			break
 		}
 	}
-	shown, ascii = printable.Escape(store.Clip(printable.Escape(shown), 200)), escape(store.Clip(escape(ascii), 400)) // a cut may part what belongs together
+	shown, ascii = printable.Escape(store.Clip(printable.Escape(shown), 200)), escape(store.Clip(escape(ascii), 400)) // cutting may split sequences that belong together
 	if mixed == "" {
 		return []store.Text{store.Textf("%s %s has letters that only look ASCII: in ASCII it is %s", what, shown, ascii)}
 	}
 	return []store.Text{store.Textf("%s %s mixes %s letters: in ASCII it is %s", what, shown, mixed, ascii)}
 }
 
-// looksHost says whether a bare word is written like a host: labels and dots,
-// the last label being letters. A full stop of another script counts.
+// looksHost reports whether a bare word has the form of a host: labels and dots, with
+// letters in the last label. Full stops of other scripts count as dots.
 func looksHost(s string) bool {
 	labels := strings.FieldsFunc(s, func(r rune) bool { return dot(r) || r == ':' })
 	if len(labels) < 2 {
@@ -108,7 +108,7 @@ func looksHost(s string) bool {
 
 func dot(r rune) bool { return r == '.' || r == '。' || r == '．' || r == '｡' || r == '․' }
 
-// deceives judges one part that people read as a unit.
+// deceives checks one part that people read as a unit.
 func deceives(s string) bool {
 	if isPlain(s) {
 		return false
@@ -127,8 +127,8 @@ func deceives(s string) bool {
 	return false
 }
 
-// deceivesHost is stricter: a letter that looks ASCII is enough in any label
-// that has ASCII letters too, and so is punctuation that looks like a dot or slash.
+// deceivesHost is stricter: one letter that looks ASCII is enough in any label that also
+// has ASCII letters, and so is punctuation that looks like a dot or slash.
 func deceivesHost(host string) bool {
 	for _, r := range host {
 		if a, ok := lookalike(r); ok && !unicode.IsLetter(r) && strings.ContainsRune(`./\:-`, a) {
@@ -151,8 +151,8 @@ func deceivesHost(host string) bool {
 	return false
 }
 
-// deceivesPath looks at each segment, but takes a word of look-alikes for what
-// it is where the rest of the path is clearly of that script.
+// deceivesPath checks each segment, but accepts a word of look-alikes if the rest of the
+// path is clearly in that script.
 func deceivesPath(path string) bool {
 	for _, r := range path {
 		if a, ok := lookalike(r); ok && !unicode.IsLetter(r) && strings.ContainsRune(`./\`, a) {
@@ -173,7 +173,7 @@ func deceivesPath(path string) bool {
 	return false
 }
 
-// escape writes everything beyond printable ASCII as \uXXXX, as JSON does.
+// escape writes all characters except printable ASCII as \uXXXX, like JSON.
 func escape(s string) string {
 	if isPlain(s) && !strings.ContainsAny(s, "\n\t") {
 		return s
@@ -191,7 +191,7 @@ func escape(s string) string {
 	return out.String()
 }
 
-// asciiHost writes each label of a host in punycode where it needs it.
+// asciiHost encodes each label of a host that requires it in punycode.
 func asciiHost(host string) string {
 	labels := strings.FieldsFunc(strings.ToLower(host), dot)
 	for i, label := range labels {

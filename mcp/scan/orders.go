@@ -12,14 +12,14 @@ import (
 	"nize/store"
 )
 
-// An order is a form of words that speaks past the person to the model. Each
-// is matched on folded text (see fold): lower case, single spaces, look-alike
-// letters made ASCII, hidden characters gone. None of them matches any of the
-// 5,000 real definitions that this was measured on; "you must call X first"
-// and "IMPORTANT:" do, so they are not here.
+// An order is a phrase that instructs the model and bypasses the person. Each is matched
+// against folded text (see fold): lower case, single spaces, look-alike letters replaced
+// with ASCII, hidden characters removed. None of them matches any of 5,000 real definitions
+// on which this was measured. "you must call X first" and "IMPORTANT:" do match some, so
+// they are not included.
 var forms = []struct {
 	what string
-	any  []string // words of which a match holds one: without one the expression is not run
+	any  []string // words of which every match contains at least one; if none occurs, the expression is not run
 	re   func() *regexp.Regexp
 }{
 	{"tells the model to drop its instructions", anyOf("ignore disregard forget override bypass discard"), compiled(
@@ -52,13 +52,13 @@ var forms = []struct {
 		`<!--[^>]{0,400}\b(you must|must|ignore|do not|don't|never|always|assistant|model|ai|agent|llm|instruction)\b`)},
 }
 
-// compiled is an expression that is compiled when it is first needed: most of them
-// never are, and all together they take longer than anything else before main.
+// compiled returns a function that compiles the expression on first use. Most expressions
+// are never used, and compiling all of them takes longer than anything else before main.
 func compiled(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// orders returns the forms that t matches, each once, with the words found.
+// orders returns the forms that t matches, each once, with the matching words.
 func orders(t text) []string {
 	if len(t.value) < 8 {
 		return nil
@@ -91,9 +91,9 @@ func match(folded string) []string {
 	return found
 }
 
-// memory keeps what was found in the last long texts. It changes no answer: a
-// server's instructions are part of each of its tools, and 2,000 tools would
-// have them read 2,000 times.
+// memory caches the results for the last long texts. It doesn't affect the results. A
+// server's instructions are part of each of its tools, and with 2,000 tools they would be
+// scanned 2,000 times.
 type memory struct {
 	mu    sync.Mutex // guards found
 	found map[[sha256.Size]byte][]string
@@ -101,7 +101,7 @@ type memory struct {
 
 var lately memory
 
-// Bounds of the memory: texts kept, and the length from which it is worth it.
+// Limits of the cache: number of texts, and the minimum length for which it pays.
 const (
 	maxKept  = 64
 	longText = 512
@@ -129,7 +129,7 @@ func (m *memory) put(s string, found []string) {
 	m.found[sha256.Sum256([]byte(s))] = found
 }
 
-// anyOf cuts words, _ for a space.
+// anyOf splits words; _ stands for a space.
 func anyOf(words string) []string {
 	list := strings.Fields(words)
 	for i, w := range list {
@@ -142,8 +142,8 @@ func holdsAny(s string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
-// fold brings text to the form in which orders are looked for. A newline is a
-// space, so that one word a line hides nothing.
+// fold normalizes text for the search for orders. A newline counts as a space, so that
+// writing one word per line hides nothing.
 func fold(s string) string {
 	var out strings.Builder
 	out.Grow(len(s))
@@ -153,7 +153,7 @@ func fold(s string) string {
 			if c == control || c == ansi {
 				r = ' '
 			} else {
-				continue // invisible: written between the letters of a word
+				continue // invisible: may be inserted between the letters of a word
 			}
 		}
 		if unicode.IsSpace(r) {

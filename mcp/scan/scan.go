@@ -1,24 +1,24 @@
-// Package scan looks at what an upstream server says about its tools before
-// anything else does: is the schema safe to touch, is the definition still the
-// one that was accepted, and does its text hide or order something.
+// Package scan checks tool definitions of upstream servers before any other code uses them.
 //
-// An upstream is hostile until shown otherwise, so everything here works on
-// raw bytes, in bounded time, without network or files (a test reads the
-// imports), and gives the same answer for the same input every time. Three
-// questions, each with its own answer:
+// It checks whether the schema is safe to process, whether the definition is still the one
+// that was accepted, and whether its text hides something or instructs the model.
+//
+// An upstream is treated as hostile, so everything here works on raw bytes, in bounded
+// time, without network or files (a test checks the imports), and deterministically. It
+// answers three questions:
 //
 //   - [Gate.Check]: may this schema be compiled, indexed or shown to a model at
 //     all? An error refuses the tool by name; the server's other tools work.
 //   - [Gate.Pin]: a hash of everything that a person accepted when they
 //     accepted the tool, and findings: sentences about hidden characters and
 //     text addressed to the model. A finding holds the tool until an admin has
-//     looked; it is never a proof. [Gate.Shadow] adds what takes two servers to see.
-//   - [Mixed]: for approval cards and terminals, text as it is
-//     and not as it looks.
+//     reviewed it; it is never a proof. [Gate.Shadow] adds findings that depend on two servers.
+//   - [Mixed]: for approval cards and terminals, text in its real form
+//     instead of its appearance.
 //
-// Findings are precise rather than many: a finding on a harmless tool teaches
-// people to accept without reading. What real tools do is therefore allowed:
-// emoji with joiners, Persian and Indic text, "IMPORTANT:", "call X first".
+// Findings favour precision over recall: a finding on a harmless tool teaches people to
+// accept without reading. So common features of real tools are allowed: emoji with joiners,
+// Persian and Indic text, "IMPORTANT:", "call X first".
 package scan
 
 import (
@@ -30,26 +30,26 @@ import (
 	"nize/store"
 )
 
-// Gate is the schema gate and the scan together; its zero value is ready and
-// safe for concurrent use. Pool.Sync runs it on every list.
+// Gate combines the schema gate and the scan; its zero value is ready for use and safe for
+// concurrent use. Pool.Sync runs it on every list.
 type Gate struct{}
 
-// part is one piece of a definition in the hashed document: JSON has one
-// canonical form where it can have one; any other bytes are hashed as they are.
+// part is one piece of a definition in the hashed document: JSON is hashed in its canonical
+// form if it has one, and other bytes as they are.
 type part struct {
 	JSON json.RawMessage `json:"json,omitempty"`
 	Raw  string          `json:"raw,omitempty"` // hex SHA-256
 }
 
-// definition is the hashed document. Changing a field's name or meaning changes
-// every pin, so that every tool of every installation would be held once.
+// definition is the hashed document. Changing a field's name or meaning changes every pin,
+// so that every tool of every installation would be held once.
 type definition struct {
 	Annotations  store.Annotations `json:"annotations"`
 	Args         []part            `json:"args"`
 	Command      part              `json:"command"`
 	Cwd          part              `json:"cwd"`
 	Description  part              `json:"description"`
-	Icons        *part             `json:"icons,omitempty"` // left out if there are none, as in pins from before icons were part of them
+	Icons        *part             `json:"icons,omitempty"` // omitted if empty, for compatibility with pins from before icons were included
 	InputSchema  part              `json:"input_schema"`
 	Instructions part              `json:"instructions"`
 	Meta         part              `json:"meta"`
@@ -60,23 +60,22 @@ type definition struct {
 	URL          part              `json:"url"`
 }
 
-// Pin returns the hash of the tool's definition as listed, in hex, and the
-// findings, the hard ones first, one sentence each; none is nil.
+// Pin returns the hash of the tool's definition as listed, in hex, and the findings, one
+// sentence each, the serious ones first, or nil.
 //
-// The pin is SHA-256 over the canonical JSON of launch command (with arguments
-// and working directory) or URL, server instructions, name, title,
-// description, both schemas, annotations, meta and icons, if there are any. Key
-// order and white space inside schemas don't count; any other byte does. The pin
-// covers an icon's address, not the picture that an https address returns. It
-// excludes the fields in [unpinned] and the members of the protocol's Tool that
-// nize does not store (execution hints, unknown members): these reach no client,
-// person or model through nize.
+// The pin is SHA-256 over the canonical JSON of launch command (with arguments and working
+// directory) or URL, server instructions, name, title, description, both schemas,
+// annotations, meta and icons, if there are any. Key order and white space inside schemas
+// don't count; any other byte does. The pin covers an icon's address, not the picture that
+// an https address returns. It excludes the fields in [unpinned] and the members of the
+// protocol's Tool that nize does not store (execution hints, unknown members): these reach
+// no client, person or model through nize.
 func (Gate) Pin(server store.Server, instructions string, tool store.Tool) (pin string, findings []string) {
 	return hash(server, instructions, tool), inspect(instructions, tool)
 }
 
-// unpinned are the fields of a tool that its pin leaves out, each with the
-// reason. A test holds every other one to be part of it.
+// unpinned lists the fields of a tool that its pin excludes, each with the reason. A test
+// checks that all other fields are included.
 var unpinned = map[string]string{
 	"Server":   "an admin chose the name",
 	"State":    "follows from the pin",
@@ -112,7 +111,7 @@ func hash(server store.Server, instructions string, tool store.Tool) string {
 	}
 	plain, err := json.Marshal(doc)
 	if err != nil {
-		// Only a RawMessage that is no JSON could do this, and jsonPart lets none in.
+		// unreachable: only an invalid RawMessage fails, and jsonPart accepts none.
 		panic("scan: marshalling a definition: " + err.Error())
 	}
 	sum := sha256.Sum256(plain)
@@ -122,8 +121,8 @@ func hash(server store.Server, instructions string, tool store.Tool) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// textPart keeps invalid UTF-8 apart: json.Marshal would write one U+FFFD for
-// every broken byte, and two definitions would share a pin.
+// textPart keeps invalid UTF-8 distinguishable: json.Marshal would write U+FFFD for every
+// invalid byte, and two definitions could share a pin.
 func textPart(s string) part {
 	if !utf8.ValidString(s) {
 		return rawPart([]byte(s))

@@ -12,20 +12,20 @@ import (
 	"nize/store"
 )
 
-// override is the forms of words, before and after a tool's name, in which one
-// tool steers the use of another. A mere mention ("see also X") is not among them.
+// override matches the phrases, before and after a tool's name, with which one tool
+// influences the use of another. A mere mention ("see also X") doesn't match.
 var (
 	overrideBefore = compiled(`(\b(instead of|rather than|in place of|replaces|replacing|replacement for|supersedes|overrides|(do not|don't|never|stop|avoid) (ever )?(use|using|call|calling|run|running|invoke|invoking)|(when|whenever|before|after|every time|each time|if)( you| the (model|agent|assistant))?( are| is)? (use|uses|using|call|calls|calling|run|runs|running|invoke|invokes|invoking|executing)))( the| tool| server's| old| original| native| built-in)* ["'` + "`" + `]?$`)
 	overrideAfter  = compiled(`^["'` + "`" + `]?( tool| function)?( \([^)]{0,40}\))?( from [a-z0-9_-]+)? (is (deprecated|broken|unsafe|insecure|disabled|compromised|obsolete|being called|called|used)|must (not|never|be)|should (not|never)|is no longer|has been (replaced|deprecated|disabled|superseded))`)
 )
 
-// Names is the tools that exist, by every way in which a text may name them.
-// It is made once for a list and never changes.
+// Names holds all existing tools, by every form in which a text may name them. It is built
+// once per list and immutable.
 type Names struct {
 	ids map[string][]string
 }
 
-// NewNames takes the ids, server:name, of all tools of all servers.
+// NewNames returns the Names for the ids, server:name, of all tools of all servers.
 func NewNames(ids []string) *Names {
 	n := &Names{ids: make(map[string][]string, 4*len(ids))}
 	for _, id := range ids {
@@ -45,8 +45,8 @@ func NewNames(ids []string) *Names {
 	return n
 }
 
-// foreign returns the first tool that the text may mean, unless a tool of the
-// server itself has that name.
+// foreign returns the first tool of another server that the text may name, unless the
+// server itself has a tool with that name.
 func (n *Names) foreign(said, server string) string {
 	ids := n.ids[said]
 	for _, id := range ids {
@@ -60,10 +60,10 @@ func (n *Names) foreign(said, server string) string {
 	return slices.Min(ids)
 }
 
-// Shadow returns a finding for each tool of another server that the tool's
-// text steers ("instead of github:create_issue use…", "when send_email is
-// called…"). Passed over are names that the tool's own server has as well, and
-// bare names that are ordinary words (no _, -, : or inner capital).
+// Shadow returns a finding for each tool of another server whose use the tool's text tries
+// to influence ("instead of github:create_issue use…", "when send_email is called…"). It
+// ignores names that the tool's own server also has, and bare names that are ordinary words
+// (no _, -, : or inner capital).
 func (Gate) Shadow(instructions string, tool store.Tool, all *Names) []string {
 	texts := []text{{what: "description", value: tool.Description}, {what: "server instructions", value: instructions}}
 	texts = append(texts, stringsOf("input schema", tool.InputSchema)...)
@@ -80,7 +80,7 @@ func (Gate) Shadow(instructions string, tool store.Tool, all *Names) []string {
 	return out[:min(len(out), maxFindings)]
 }
 
-// distinctive says whether a tool's name can hardly be meant as a word.
+// distinctive reports whether a tool's name is unlikely to be an ordinary word.
 func distinctive(name string) bool {
 	if len(name) < 6 {
 		return false
@@ -88,11 +88,11 @@ func distinctive(name string) bool {
 	return strings.ContainsAny(name, "_-:.") || strings.ContainsFunc(name[1:], func(r rune) bool { return r >= 'A' && r <= 'Z' })
 }
 
-// runs yields where the runs of characters that a tool's id or name can have
-// stand in s; one does not end with a mark.
+// runs yields the ranges of s that consist of characters allowed in a tool's id or name,
+// without trailing punctuation.
 func runs(s string) iter.Seq2[int, int] {
 	return func(yield func(start, end int) bool) {
-		start, end := -1, 0 // end is after the last that is no mark
+		start, end := -1, 0 // end is after the last character that is not punctuation
 		for i, r := range s {
 			mark := r == ':' || r == '.' || r == '-'
 			switch {
@@ -115,7 +115,7 @@ func runs(s string) iter.Seq2[int, int] {
 	}
 }
 
-// steered adds to found the tools of other servers that t steers, by id.
+// steered adds the tools of other servers whose use t tries to influence to found, by id.
 func steered(t text, server string, all *Names, found map[string]string) {
 	folded := fold(t.value)
 	for start, end := range runs(folded) {

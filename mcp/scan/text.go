@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// class is a kind of character that a person can't see, or that makes them see
-// something else than a machine reads.
+// class is a kind of character that is invisible, or that makes a person see something else
+// than a machine reads.
 type class int
 
 const (
@@ -30,7 +30,7 @@ var classNames = map[class]string{
 	selector: "hidden variation selector", format: "invisible format character", separator: "line separator",
 }
 
-// classOf tells what r is by itself. Tabs and newlines are plain.
+// classOf returns the class of r by itself. Tabs and newlines are plain.
 func classOf(r rune) class {
 	switch {
 	case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
@@ -45,9 +45,8 @@ func classOf(r rune) class {
 	return wideClass(r)
 }
 
-// wideClass goes by the properties of Unicode. What is graphic but not seen is a
-// filler, or blank by its glyph; letters of a Unicode that is newer than this
-// program are plain.
+// wideClass uses Unicode properties. A graphic character that is invisible is a filler, or
+// blank by its glyph; letters of a newer Unicode version than this program's are plain.
 func wideClass(r rune) class {
 	switch {
 	case unicode.Is(unicode.Bidi_Control, r):
@@ -70,7 +69,7 @@ func wideClass(r rune) class {
 	return plain
 }
 
-// isPlain says whether s is all printable ASCII, tabs and newlines.
+// isPlain reports whether s consists of printable ASCII, tabs and newlines.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b >= 0x7f || b < ' ' && b != '\n' && b != '\t' {
@@ -80,7 +79,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-// keycap says whether a U+FE0F between prev and rest makes an emoji such as 1️⃣.
+// keycap reports whether a U+FE0F between prev and rest makes an emoji such as 1️⃣.
 func keycap(prev rune, rest string) bool {
 	return (prev >= '0' && prev <= '9' || prev == '#' || prev == '*') && strings.HasPrefix(rest, "\u20e3")
 }
@@ -92,8 +91,8 @@ type hidden struct {
 	count int
 }
 
-// findHidden returns what is hidden in s, by class in order of first sight.
-// oneLine is for names, where a newline or tab hides something too.
+// findHidden returns the hidden characters in s, by class in order of first occurrence.
+// oneLine is for names, in which a newline or tab also counts.
 func findHidden(s string, oneLine bool) []hidden {
 	if isPlain(s) && !(oneLine && strings.ContainsAny(s, "\n\t")) {
 		return nil
@@ -126,8 +125,8 @@ func note(found []hidden, c class, r rune) []hidden {
 	return append(found, hidden{c, r, 1})
 }
 
-// allowed returns how many runes at i, which are special, are honest use: CRLF,
-// emoji sequences, joiners inside the scripts that are written with them.
+// allowed returns how many of the special runes at i are legitimate: CRLF, emoji sequences,
+// joiners in scripts that use them.
 func allowed(runes []rune, i int) int {
 	r := runes[i]
 	prev, next := rune(0), rune(0)
@@ -140,7 +139,7 @@ func allowed(runes []rune, i int) int {
 	ok := false
 	switch r {
 	case '\r':
-		ok = true // old line ends; a terminal never sees them raw
+		ok = true // old line ends; never written raw to a terminal
 	case 0x2028, 0x2029:
 		ok = true // pasted from word processors; visible as a line end
 	case 0x200d:
@@ -152,7 +151,7 @@ func allowed(runes []rune, i int) int {
 	case 0xfe00, 0xfe01, 0xfe02:
 		ok = unicode.Is(unicode.Han, prev) || unicode.Is(unicode.Sm, prev)
 	case 0xfeff, 0x200b:
-		ok = i == 0 && classOf(next) == plain // a byte order mark, or what pasting leaves
+		ok = i == 0 && classOf(next) == plain // a byte order mark, or left over from pasting
 	case 0x200e, 0x200f, 0x61c:
 		ok = rightToLeft(prev) || rightToLeft(next)
 	case 0xad:
@@ -162,7 +161,7 @@ func allowed(runes []rune, i int) int {
 		return 1
 	}
 	if unicode.Is(unicode.Han, prev) && r >= 0xe0100 && r <= 0xe01ef {
-		return 1 // an ideographic variation: one form of one character
+		return 1 // an ideographic variation: one glyph of one character
 	}
 	if prev == 0x1f3f4 && classOf(r) == tag {
 		return flag(runes[i:])
@@ -170,8 +169,8 @@ func allowed(runes []rune, i int) int {
 	return 0
 }
 
-// flag returns the length of a tag sequence that is one of the flags that are
-// written so, or 0.
+// flag returns the length of a tag sequence that is one of the emoji flags encoded that
+// way, or 0.
 func flag(runes []rune) int {
 	for _, f := range printable.Flags {
 		if tags := []rune(f)[1:]; len(runes) >= len(tags) && slices.Equal(runes[:len(tags)], tags) {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	maxDepth    = 64      // nested JSON values, as store.Canonical has it
+	maxDepth    = 64      // nesting of JSON values, as in store.Canonical
 	maxDigits   = 1000    // bytes of a number's literal
-	maxExponent = 400     // of a number: comparing is exact, 1e999999999 takes a gigabyte
+	maxExponent = 400     // of a number: comparison is exact, and 1e999999999 takes a gigabyte
 	maxProgram  = 2000    // instructions of a compiled pattern
-	maxSteps    = 200_000 // of one check, about 0.1 s
+	maxSteps    = 200_000 // per check, about 0.1 s
 )
 
-// survey refuses what would make exact arithmetic or recursion expensive, and
-// says where, innermost name last.
+// survey returns an error for values that would make exact arithmetic or recursion
+// expensive, and their path, innermost name last.
 func survey(doc any, depth int) (path []string, err error) {
 	if depth > maxDepth {
 		return nil, store.Errorf("is nested deeper than %d", maxDepth)
@@ -61,10 +61,11 @@ func checkNumber(s string) error {
 	return nil
 }
 
-// dropUnsupported drops what our regular expressions can't express, look-ahead for one,
-// from the schemas of doc: a pattern alone, a key of patternProperties together
-// with the rule about all remaining properties, which would no longer be true.
-// It looks at keyword positions, so that a property called "pattern" stays.
+// dropUnsupported removes patterns that our regular expressions don't support, such as
+// look-ahead, from the schemas of doc. A pattern is removed alone; a key of
+// patternProperties is removed together with the rule about all remaining properties, which
+// would no longer be correct. It only examines keyword positions, so that a property called
+// "pattern" is kept.
 func dropUnsupported(doc any) {
 	switch t := doc.(type) {
 	case []any:
@@ -100,14 +101,14 @@ func dropUnsupported(doc any) {
 	}
 }
 
-// usable says why a pattern can't be used, or nil.
+// usable returns an error if a pattern can't be used.
 func usable(pattern string) error {
 	_, err := regexpEngine(pattern)
 	return err
 }
 
-// expression is a pattern with the number of its instructions, which tells
-// what a match costs per byte.
+// expression is a pattern with the number of its instructions, which is the cost of a match
+// per byte.
 type expression struct {
 	*regexp.Regexp
 	size int
@@ -132,17 +133,16 @@ func regexpEngine(pattern string) (jsonschema.Regexp, error) {
 	return &expression{re, len(prog.Inst)}, nil
 }
 
-// meter counts what a validation will cost before it runs, by walking schema
-// and arguments as the library will: one step for each schema that meets each
-// value, more for enumerations and patterns. It may count too much (every
-// branch, every dynamic anchor of a name), never too little by more than a
-// constant factor.
+// meter estimates the cost of a validation before it runs, by walking schema and arguments
+// like the library: one step per schema and value, more for enumerations and patterns. It
+// may overestimate (every branch, every dynamic anchor with a name), but never
+// underestimates by more than a constant factor.
 type meter struct {
 	v    *Validator
 	left int
 }
 
-// visit says whether the budget lasts.
+// visit reports whether the budget is sufficient.
 func (m *meter) visit(s *jsonschema.Schema, v any) bool {
 	if m.left--; m.left < 0 {
 		return false
@@ -178,7 +178,7 @@ func (m *meter) visit(s *jsonschema.Schema, v any) bool {
 
 func (m *meter) dynamic(s *jsonschema.Schema, v any) bool {
 	var more []*jsonschema.Schema
-	var done *jsonschema.Schema // visited as the reference's own target
+	var done *jsonschema.Schema // already visited as the reference's own target
 	if s.DynamicRef != nil {
 		more, done = m.v.dynamic[s.DynamicRef.Anchor], s.DynamicRef.Ref
 	} else if s.RecursiveRef != nil {
@@ -261,8 +261,8 @@ func (m *meter) array(s *jsonschema.Schema, arr []any) bool {
 	return m.left >= 0
 }
 
-// inPlace calls f with each schema that applies to the same value as s, until
-// f returns false.
+// inPlace calls f with each schema that applies to the same value as s, until f returns
+// false.
 func inPlace(s *jsonschema.Schema, f func(*jsonschema.Schema) bool) {
 	one := [...]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}
 	for _, sub := range one {
@@ -292,7 +292,7 @@ func inPlace(s *jsonschema.Schema, f func(*jsonschema.Schema) bool) {
 	}
 }
 
-// below lists the schemas that apply to parts of a value that s applies to.
+// below returns the schemas that apply to parts of a value to which s applies.
 func below(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := append([]*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}, s.PrefixItems...)
 	for _, sub := range s.Properties {
@@ -312,9 +312,8 @@ func below(s *jsonschema.Schema) []*jsonschema.Schema {
 	return slices.DeleteFunc(out, func(sub *jsonschema.Schema) bool { return sub == nil })
 }
 
-// learn walks the compiled graph once: it refuses in-place cycles, on which
-// the meter and the library would run until they give up, and notes the
-// dynamic anchors.
+// learn walks the compiled graph once. It returns an error for in-place cycles, on which
+// the meter and the library would run until they give up, and collects the dynamic anchors.
 func (v *Validator) learn() error {
 	state := map[*jsonschema.Schema]int{} // 1 entered, 2 left
 	todo := []*jsonschema.Schema{v.root}

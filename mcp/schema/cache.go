@@ -10,19 +10,19 @@ import (
 	"nize/store"
 )
 
-// defaultMax is how many schemas are kept: those of the tools in use, at about
+// defaultMax is the default number of cached schemas: those of the tools in use, at about
 // 20 KB each.
 const defaultMax = 2048
 
-// Cache keeps compiled schemas by the tool's pin. The zero value is ready and
-// safe for concurrent use. A schema that does not compile is kept as such, so
-// that it costs its time once.
+// Cache caches compiled schemas by the tool's pin. The zero value is ready for use and safe
+// for concurrent use. The error of a schema that doesn't compile is cached, too, so that
+// compiling it costs time only once.
 type Cache struct {
-	Max int // schemas kept, 2048 if 0; the one longest unused goes first
+	Max int // number of cached schemas, 2048 if 0; the least recently used is evicted first
 
-	mu      sync.Mutex // guards the two below
+	mu      sync.Mutex // guards the two fields below
 	entries map[string]*list.Element
-	order   list.List // of *entry, the last used first
+	order   list.List // of *entry, most recently used first
 }
 
 type entry struct {
@@ -32,16 +32,15 @@ type entry struct {
 	err  error
 }
 
-// Get returns the tool's validator. The error wraps [ErrUnchecked].
+// Get returns the tool's validator. Its errors wrap [ErrUnchecked].
 func (c *Cache) Get(tool store.Tool) (*Validator, error) {
 	e := c.entry(tool)
-	e.once.Do(func() { e.v, e.err = Compile(tool.InputSchema) }) // outside the lock: others don't wait
+	e.once.Do(func() { e.v, e.err = Compile(tool.InputSchema) }) // outside the lock, so that others don't wait
 	return e.v, e.err
 }
 
-// Check is [Validator.Check] with the tool's schema; the message names the
-// tool: "arguments don't fit toolbox:convert_time: /to is required (string:
-// target IANA zone)".
+// Check is [Validator.Check] with the tool's schema. The message names the tool: "arguments
+// don't fit toolbox:convert_time: /to is required (string: target IANA zone)".
 func (c *Cache) Check(tool store.Tool, args json.RawMessage) error {
 	v, err := c.Get(tool)
 	if err != nil {
@@ -50,7 +49,7 @@ func (c *Cache) Check(tool store.Tool, args json.RawMessage) error {
 	return v.check(tool.ID(), args)
 }
 
-// Len is how many schemas are kept.
+// Len returns the number of cached schemas.
 func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +58,7 @@ func (c *Cache) Len() int {
 
 func (c *Cache) entry(tool store.Tool) *entry {
 	key := tool.Pin
-	if key == "" { // a tool of our own, which has none
+	if key == "" { // one of nize's own tools, which have no pin
 		sum := sha256.Sum256(tool.InputSchema)
 		key = "schema " + hex.EncodeToString(sum[:])
 	}
@@ -86,8 +85,8 @@ func (c *Cache) entry(tool store.Tool) *entry {
 	return e
 }
 
-// Properties lists the names of the arguments that the tool's schema declares, in
-// any form that it allows; nil if it declares none, or can't be read.
+// Properties returns the names of the arguments that the tool's schema declares, in any of
+// its alternatives, or nil if it declares none or can't be read.
 func (c *Cache) Properties(tool store.Tool) []string {
 	v, err := c.Get(tool)
 	if err != nil {
@@ -96,8 +95,8 @@ func (c *Cache) Properties(tool store.Tool) []string {
 	return v.properties()
 }
 
-// TakesOthers reports whether the tool's schema says that it takes properties that it
-// does not declare. One that says nothing of them does not.
+// TakesOthers reports whether the tool's schema explicitly allows properties that it
+// doesn't declare. It returns false if the schema doesn't mention them.
 func (c *Cache) TakesOthers(tool store.Tool) bool {
 	v, err := c.Get(tool)
 	return err != nil || v.takesOthers()

@@ -12,8 +12,7 @@ import (
 	"nize/store"
 )
 
-// problem is one thing that is wrong, at one place. rank orders them: what is
-// missing, what is unknown, what has a wrong value.
+// problem is one error at one location. rank orders them: missing, unknown, wrong value.
 type problem struct {
 	at   []string
 	rank int
@@ -26,11 +25,11 @@ const (
 	wrong
 )
 
-// maxMisfits bounds what is said place by place.
+// maxMisfits is how many errors are reported by location.
 const maxMisfits = 100
 
-// explain turns the library's tree of errors into one sentence, and into what is
-// said of each place.
+// explain converts the library's tree of errors to one sentence, and to messages by
+// location.
 func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) (all store.Text, misfits []store.Misfit) {
 	v.once.Do(v.locate)
 	e := explainer{v: v, doc: doc}
@@ -60,7 +59,7 @@ func (v *Validator) explain(bad *jsonschema.ValidationError, doc any) (all store
 	return all, misfits
 }
 
-// placed says of a place what is wrong there.
+// placed prefixes a message with its location.
 func placed(at []string, text store.Text) store.Text {
 	if len(at) == 0 {
 		return store.Textf("the arguments %s", text)
@@ -68,7 +67,7 @@ func placed(at []string, text store.Text) store.Text {
 	return store.Textf("%s %v", pointer(at), text)
 }
 
-// locate finds every schema by its location, which is how errors name them.
+// locate indexes all schemas by location, by which errors refer to them.
 func (v *Validator) locate() {
 	v.at = map[string]*jsonschema.Schema{}
 	todo := []*jsonschema.Schema{v.root}
@@ -92,8 +91,8 @@ type explainer struct {
 	doc any
 }
 
-// flatten lists the problems below e; of alternatives it takes the one that
-// was most likely meant.
+// flatten returns the problems below e; of alternatives it takes the one that was most
+// likely intended.
 func (x *explainer) flatten(e *jsonschema.ValidationError) []problem {
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf:
@@ -117,10 +116,10 @@ func (x *explainer) flattenAll(causes []*jsonschema.ValidationError) []problem {
 	return out
 }
 
-// alternatives explains an anyOf or oneOf of which nothing fits.
+// alternatives explains an anyOf or oneOf without a match.
 func (x *explainer) alternatives(e *jsonschema.ValidationError) []problem {
 	here := len(e.InstanceLocation)
-	var types []string // that the failing branches want of the value itself
+	var types []string // types that the failing branches require of the value itself
 	var branches []*jsonschema.ValidationError
 	for _, branch := range e.Causes {
 		if want := wrongType(branch, here); want != nil {
@@ -134,7 +133,7 @@ func (x *explainer) alternatives(e *jsonschema.ValidationError) []problem {
 		types = slices.Compact(types)
 		return []problem{{e.InstanceLocation, wrong, x.received(e.InstanceLocation, store.Textf("must be %v", orList(types, aType)))}}
 	}
-	// {"kind":"a",…} or {"kind":"b",…}: the branch is the one whose kind is right.
+	// {"kind":"a",…} or {"kind":"b",…}: use the branch with the matching kind.
 	if meant := slices.DeleteFunc(slices.Clone(branches), func(b *jsonschema.ValidationError) bool { return wrongTag(b, here) }); len(meant) > 0 {
 		branches = meant
 	} else if merged := x.tags(branches, here); merged != nil {
@@ -153,8 +152,8 @@ func (x *explainer) alternatives(e *jsonschema.ValidationError) []problem {
 	return best
 }
 
-// wrongType returns the types that a branch wants of the value itself, if that
-// is why it failed.
+// wrongType returns the types that a branch requires of the value itself, if that is why it
+// failed.
 func wrongType(e *jsonschema.ValidationError, here int) []string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
@@ -171,7 +170,7 @@ func wrongType(e *jsonschema.ValidationError, here int) []string {
 	return nil
 }
 
-// wrongTag says whether a branch fails by a fixed value one level down.
+// wrongTag reports whether a branch fails because of a constant value one level down.
 func wrongTag(e *jsonschema.ValidationError, here int) bool {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Const:
@@ -184,7 +183,7 @@ func wrongTag(e *jsonschema.ValidationError, here int) bool {
 	return false
 }
 
-// tags merges branches that all fail by the fixed value of one property.
+// tags merges branches that all fail because of the constant value of one property.
 func (x *explainer) tags(branches []*jsonschema.ValidationError, here int) []problem {
 	var at []string
 	var want []any
@@ -216,7 +215,7 @@ func tagError(e *jsonschema.ValidationError, here int) *jsonschema.ValidationErr
 	return nil
 }
 
-// leaf explains one error that has no others below it that matter.
+// leaf explains one error without relevant errors below it.
 func (x *explainer) leaf(e *jsonschema.ValidationError) []problem {
 	at := e.InstanceLocation
 	one := func(text store.Text) []problem { return []problem{{at, wrong, text}} }
@@ -252,7 +251,7 @@ func (x *explainer) leaf(e *jsonschema.ValidationError) []problem {
 	return one(x.received(at, limits(e.ErrorKind)))
 }
 
-// limits words the rules that compare with one number or pattern.
+// limits returns the message for a rule that compares with one number or pattern.
 func limits(k jsonschema.ErrorKind) store.Text {
 	switch k := k.(type) {
 	case *kind.Minimum:
@@ -305,7 +304,7 @@ func (x *explainer) required(e *jsonschema.ValidationError, names []string, rule
 	return out
 }
 
-// unknown words a property that the schema s doesn't have.
+// unknown returns the problem of a property that the schema s doesn't have.
 func (x *explainer) unknown(at []string, s *jsonschema.Schema) problem {
 	name, head := at[len(at)-1], at[:len(at)-1]
 	names := map[string]bool{}
@@ -326,10 +325,10 @@ func (x *explainer) unknown(at []string, s *jsonschema.Schema) problem {
 	return problem{at, unknown, text}
 }
 
-// maxHops bounds how far references are followed for a message.
+// maxHops is how many references are followed for a message.
 const maxHops = 6
 
-// properties gathers the names that s and the schemas applied with it declare.
+// properties collects the names that s and the schemas applied with it declare.
 func properties(s *jsonschema.Schema, names map[string]bool, hops int) {
 	if s == nil || hops > maxHops {
 		return
@@ -343,7 +342,7 @@ func properties(s *jsonschema.Schema, names map[string]bool, hops int) {
 	})
 }
 
-// property finds the declaration of one property.
+// property returns the declaration of one property.
 func property(s *jsonschema.Schema, name string, hops int) (found *jsonschema.Schema) {
 	if s == nil || hops > maxHops {
 		return nil
@@ -358,8 +357,7 @@ func property(s *jsonschema.Schema, name string, hops int) (found *jsonschema.Sc
 	return found
 }
 
-// describe puts behind a rule what is known of a parameter: its types, its
-// values, and what its schema says of it.
+// describe appends a parameter's types, values and description to a rule.
 func describe(s *jsonschema.Schema, rule store.Text) store.Text {
 	var types []string
 	var enum []any
@@ -394,7 +392,7 @@ func describe(s *jsonschema.Schema, rule store.Text) store.Text {
 	return rule
 }
 
-// sentence is the first sentence of a description, on one line.
+// sentence returns the first sentence of a description, on one line.
 func sentence(s string) string {
 	s = strings.Join(strings.Fields(clean(s)), " ")
 	return store.Clip(strings.TrimSuffix(store.FirstSentence(s), "."), 120)

@@ -1,34 +1,32 @@
-// Package schema checks the arguments of a call against a tool's input schema
-// before anything is sent, and says what is wrong in words that a
-// model can correct its call by.
+// Package schema validates the arguments of a call against a tool's input schema before the
+// call is sent.
 //
-// The work is done by santhosh-tekuri/jsonschema, chosen over
-// google/jsonschema-go (which the MCP SDK links anyway) because it knows every
-// draft that servers use, reports all errors with the place in the instance,
-// and stops at a reference cycle where the other ends the process. It is not
-// trusted further than that:
+// Its errors are written so that a model can correct its call.
 //
-//   - It gets no loader: only references inside the document resolve, nothing
+// The work is done by santhosh-tekuri/jsonschema, chosen over google/jsonschema-go (which
+// the MCP SDK links anyway) because it supports every draft that servers use, reports all
+// errors with their location in the instance, and stops at a reference cycle, at which the
+// other ends the process. It is not trusted further than that:
+//
+//   - It gets no loader: only references inside the document resolve, and nothing
 //     is ever read from a disk or a network.
 //   - A schema that has an in-place cycle, or whose numbers have exponents that
 //     take gigabytes to compare, does not compile.
 //   - Every check is metered first: a walk over schema and arguments together
-//     counts the steps that the library would take, and gives up at a fixed
-//     number (see meter). Recursion through properties can double the work at
-//     each level, so no static bound on the schema alone would do.
+//     counts the steps that the library would take, and stops at a fixed
+//     limit (see meter). Recursion through properties can double the work at
+//     each level, so no static limit on the schema alone would suffice.
 //   - A panic becomes an error.
 //
-// A schema belongs to an upstream, and a call must not fail because of a
-// schema that we can't read: everything but arguments that don't fit is an
-// error that wraps [ErrUnchecked]. The caller logs it and lets the call pass;
-// the server still validates for itself.
+// A schema comes from an upstream, and a call must not fail because of an unreadable
+// schema: every error except invalid arguments wraps [ErrUnchecked]. The caller logs it and
+// lets the call pass; the server still validates for itself.
 //
-// Leniency is where servers need it: the declared draft, then 2020-12, then
-// draft-07 (array items), then draft-04 (boolean exclusiveMinimum), then what
-// [toolschema.Valid] makes of it; a pattern that RE2 can't express is dropped
-// alone; formats are annotations, as 2020-12 has them, since servers disagree about
-// what a "date-time" is. A root that is about no object is left out, and OpenAPI's
-// nullable means what it does there.
+// Compilation is lenient where servers need it: it tries the declared draft, then 2020-12,
+// then draft-07 (array items), then draft-04 (boolean exclusiveMinimum), then the result of
+// [toolschema.Valid]; a pattern that RE2 doesn't support is dropped alone; formats are
+// annotations, as in 2020-12, because servers disagree about the meaning of "date-time". A
+// root that isn't about objects is ignored, and OpenAPI's nullable has its OpenAPI meaning.
 package schema
 
 import (
@@ -48,34 +46,34 @@ import (
 	"nize/store/toolschema"
 )
 
-// ErrUnchecked says that arguments could not be checked, through no fault of
-// theirs. The call passes; the caller logs the error.
+// ErrUnchecked means that arguments could not be validated, through no fault of their own.
+// The call passes; the caller logs the error.
 var ErrUnchecked = errors.New("arguments not checked")
 
 const (
-	maxSchema   = 64 << 10 // bytes, as the gate of mcp/scan has it
-	maxArgs     = 4 << 20  // bytes, as the HTTP body
+	maxSchema   = 64 << 10 // bytes, as in the gate of mcp/scan
+	maxArgs     = 4 << 20  // bytes, as in the HTTP body
 	maxProblems = 5        // named in one error
 )
 
 // Validator is a compiled schema. It is safe for concurrent use.
 type Validator struct {
 	root    *jsonschema.Schema
-	dynamic map[string][]*jsonschema.Schema // by $dynamicAnchor; "" is $recursiveAnchor
+	dynamic map[string][]*jsonschema.Schema // by $dynamicAnchor; "" for $recursiveAnchor
 
 	once sync.Once
-	at   map[string]*jsonschema.Schema // by location, for messages; made at the first failure
+	at   map[string]*jsonschema.Schema // by location, for messages; created at the first failure
 }
 
-// errBounds says that a document is too deep, or that its numbers are too large.
+// errBounds means that a document is too deep, or that its numbers are too large.
 var errBounds = errors.New("beyond the bounds")
 
-// Compile reads the schema of a tool's arguments, which are an object whatever the
-// schema says. It never loads anything. The error wraps [ErrUnchecked].
+// Compile compiles the schema of a tool's arguments, which are an object whatever the
+// schema says. It never loads anything. Its errors wrap [ErrUnchecked].
 func Compile(raw json.RawMessage) (*Validator, error) { return newValidator(raw, compileInput) }
 
-// CompileOutput reads the schema of a tool's structured result, which may be about
-// any value.
+// CompileOutput compiles the schema of a tool's structured result, which may be of any
+// type.
 func CompileOutput(raw json.RawMessage) (*Validator, error) { return newValidator(raw, compileForm) }
 
 func newValidator(raw json.RawMessage, compile func(json.RawMessage) (*jsonschema.Schema, error)) (v *Validator, err error) {
@@ -101,8 +99,8 @@ func newValidator(raw json.RawMessage, compile func(json.RawMessage) (*jsonschem
 	return v, nil
 }
 
-// compileInput compiles the schema of arguments, as it is or in the form in which it
-// is valid. It returns the first error if neither works.
+// compileInput compiles the schema of arguments, verbatim or corrected. It returns the
+// first error if neither works.
 func compileInput(raw json.RawMessage) (*jsonschema.Schema, error) {
 	root, err := compileForm(raw)
 	if errors.Is(err, errBounds) || err == nil && takesObjects(raw) {
@@ -115,8 +113,8 @@ func compileInput(raw json.RawMessage) (*jsonschema.Schema, error) {
 	return nil, err
 }
 
-// takesObjects reports whether the root of a schema is about objects, and no
-// keyword of OpenAPI changes what it means.
+// takesObjects reports whether the root of a schema is about objects and contains no
+// OpenAPI keyword that changes its meaning.
 func takesObjects(raw json.RawMessage) bool {
 	var root struct {
 		Type  json.RawMessage `json:"type"`
@@ -141,7 +139,7 @@ func compileForm(raw json.RawMessage) (*jsonschema.Schema, error) {
 	return compile(doc)
 }
 
-// compile tries the drafts in turn and returns the first one's error if none does.
+// compile tries the drafts in turn and returns the first error if none works.
 func compile(doc any) (*jsonschema.Schema, error) {
 	root, first := compileAs(doc, jsonschema.Draft2020)
 	if first == nil {
@@ -161,7 +159,7 @@ func compile(doc any) (*jsonschema.Schema, error) {
 func compileAs(doc any, draft *jsonschema.Draft) (*jsonschema.Schema, error) {
 	const url = "nize:///schema"
 	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // knows no scheme; the default one opens files
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // supports no scheme; the default loader opens files
 	c.UseRegexpEngine(regexpEngine)
 	c.DefaultDraft(draft)
 	for _, name := range formats {
@@ -173,18 +171,18 @@ func compileAs(doc any, draft *jsonschema.Draft) (*jsonschema.Schema, error) {
 	return c.Compile(url)
 }
 
-// formats are those that the library would assert in draft-07 and older.
+// formats lists the formats that the library would assert in draft-07 and older.
 var formats = strings.Fields(`json-pointer relative-json-pointer uuid duration period ipv4 ipv6 hostname email
 	date time date-time uri iri uri-reference iri-reference uri-template semver`)
 
-// Check says whether args fit. Nil: they do. A [*store.CallError] with code
-// invalid_arguments: they don't; its message names up to five places, the rule
-// and what was received. Any other error wraps [ErrUnchecked]. No args is {}.
+// Check validates args. It returns nil if they are valid, and a [*store.CallError] with
+// code invalid_arguments if not; its message names up to five locations, the rule and the
+// received value. Any other error wraps [ErrUnchecked]. Missing args count as {}.
 func (v *Validator) Check(args json.RawMessage) error {
 	return v.check("the schema", args)
 }
 
-// check is Check with the name of what the arguments don't fit.
+// check is Check with the name of the validated tool.
 func (v *Validator) check(name string, args json.RawMessage) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -238,8 +236,8 @@ func cyclic(e *jsonschema.ValidationError) bool {
 	return false
 }
 
-// takesOthers reports whether a schema of the root value is about properties that
-// none declares.
+// takesOthers reports whether a schema of the root value has rules for undeclared
+// properties.
 func (v *Validator) takesOthers() (others bool) {
 	seen := map[*jsonschema.Schema]bool{}
 	var visit func(s *jsonschema.Schema) bool
@@ -258,8 +256,8 @@ func (v *Validator) takesOthers() (others bool) {
 	return others
 }
 
-// properties lists the names of all properties that the schema declares for its
-// root value, sorted.
+// properties returns the names of all properties that the schema declares for its root
+// value, sorted.
 func (v *Validator) properties() []string {
 	names := map[string]bool{}
 	seen := map[*jsonschema.Schema]bool{}

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// choice is "one of" some values, the first twelve of them.
+// choice formats "one of" some values, the first twelve of them.
 func choice(values []any) store.Text {
 	var shown []string
 	for _, v := range values {
@@ -26,8 +26,8 @@ func choice(values []any) store.Text {
 	return store.Textf("one of %v", strings.Join(shown, ", "))
 }
 
-// mustBe asks for a value, or for one of several. In another language a word
-// stands otherwise than a value in its bytes: these are its %v and its %s.
+// mustBe formats a rule that requires a value, or one of several. In translations a word
+// and a literal value are placed differently: words use %v and literals %s.
 func mustBe(values ...any) store.Text {
 	if len(values) > 1 {
 		return store.Textf("must be %v", choice(values))
@@ -39,7 +39,7 @@ func mustBe(values ...any) store.Text {
 	return store.Textf("must be %v", word)
 }
 
-// received says behind a rule what came, unless the value may be a secret.
+// received appends the received value to a rule, unless it may be a secret.
 func (x *explainer) received(at []string, rule store.Text) store.Text {
 	for _, name := range at {
 		if store.SecretName(name) {
@@ -68,8 +68,8 @@ func (x *explainer) value(at []string) any {
 	return v
 }
 
-// display writes a value for a message, short and on one line: literally, or in
-// words. What looks like a key is not repeated.
+// display formats a value for a message, short and on one line: literally, or in words. It
+// doesn't repeat values that look like keys.
 func display(v any) (word store.Text, literal bool) {
 	switch t := v.(type) {
 	case map[string]any:
@@ -93,7 +93,7 @@ func display(v any) (word store.Text, literal bool) {
 	return store.Plain(fmt.Sprint(v)), true
 }
 
-// orList names types.
+// orList joins types with "or".
 func orList(types []string, name func(string) store.Text) (list store.Text) {
 	for i, t := range types {
 		if i == 0 {
@@ -105,7 +105,7 @@ func orList(types []string, name func(string) store.Text) (list store.Text) {
 	return list
 }
 
-// aType is a type with its article.
+// aType returns a type with its article.
 func aType(name string) store.Text {
 	switch name {
 	case "object":
@@ -142,7 +142,7 @@ func bareType(name string) store.Text {
 	return store.Textf("null")
 }
 
-// ratio writes a bound exactly where it is a short decimal.
+// ratio formats a limit, exactly if it is a short decimal.
 func ratio(r *big.Rat) string {
 	if prec, exact := r.FloatPrec(); exact && prec < 20 {
 		return store.Clip(r.FloatString(prec), 40)
@@ -150,7 +150,7 @@ func ratio(r *big.Rat) string {
 	return store.Clip(r.RatString(), 40)
 }
 
-// pointer is the JSON pointer (RFC 6901) of a place; the whole is "the object".
+// pointer returns the JSON pointer (RFC 6901) of a location, or "the object" for the whole.
 func pointer(at []string) string {
 	if len(at) == 0 {
 		return "the arguments"
@@ -166,7 +166,7 @@ func show(token string) string {
 	return clean(store.Clip(strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1"), 80))
 }
 
-// clean drops what a message must not carry along from a schema or a caller.
+// clean removes parts of a schema's or a caller's text that must not appear in a message.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
