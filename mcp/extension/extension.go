@@ -1,28 +1,29 @@
-// Package extension runs programs of the operator's own as native tools: a folder
-// of the data directory with a file extension.json, which says what the tool is, and
-// an executable in any language. For each call it is started, reads one JSON
-// document from its standard input, {"input", "context"}, writes one result of MCP
-// to its standard output, and ends.
+// Package extension runs the operator's own programs as native tools.
 //
-//   - They come, change and go while nized runs. The folder is polled, as the file
-//     of --mcp-config is: a look twice a second costs nothing, works on network file
+// An extension is a folder of the data directory with a file extension.json, which
+// describes the tool, and an executable in any language. For each call the executable is
+// started, reads one JSON document from its standard input, {"input", "context"}, writes
+// one MCP result to its standard output, and exits.
+//
+//   - Extensions can be added, changed and removed while nized runs. The folder is polled, like the
+//     file of --mcp-config: polling twice a second costs nothing, works on network file
 //     systems and bind mounts, and is needed before a call anyhow. A change counts
-//     once two looks have seen the same, so that half a copy is not read.
-//   - They are code that runs as nized. So all of a folder must belong to the user
-//     of the data directory or root, and be writable by nobody else, without links
-//     out of it. Who could place a file there could replace the database, too:
-//     a new extension is accepted by being there, and an event says so.
-//   - Accepted is a hash of the definition and of every file of the folder. Another
-//     one, while nized ran or not, is held until an admin accepts it (nizectl servers
-//     trust native NAME), also where the folder was gone in between. Before each call
-//     the files are read again: what runs is what was accepted.
-//   - A child gets a process group of its own, a clean environment, and bounds of
-//     time, memory, processes and output. What it writes is checked as a result.
-//   - An extension may bring agents. They are there while it is loaded and not held;
-//     one that can't be, because its name is taken or its model is unknown, is tried
-//     again with each look.
-//   - What is wrong is told by file and field, in the log once, and in nizectl tools
-//     list, status and doctor for as long as it is wrong. The tool is not there then.
+//     once two polls have seen it, so that a partial copy is not read.
+//   - They are code that runs as nized. So everything in a folder must belong to the user
+//     of the data directory or root, be writable by no other user, and contain no links
+//     out of it. A user who can write a file there could also replace the database, so
+//     a new extension is accepted automatically, and an event records it.
+//   - The accepted state is a hash of the definition and of every file of the folder. If it changes,
+//     while nized runs or not, the extension is held until an admin accepts it (nizectl servers
+//     trust native NAME), even if the folder was missing in between. Before each call
+//     the files are read again, so only the accepted files run.
+//   - A child gets its own process group, a clean environment, and limits of
+//     time, memory, processes and output. Its output is checked as a result.
+//   - An extension may provide agents. They exist while it is loaded and not held;
+//     an agent that can't be created, because its name is taken or its model is unknown, is retried
+//     at each poll.
+//   - Errors are reported by file and field, in the log once, and in nizectl tools
+//     list, status and doctor while they persist. The tool doesn't exist in the meantime.
 package extension
 
 import (
@@ -55,63 +56,63 @@ import (
 	"nize/store/trust"
 )
 
-// every is the time between two looks at the folders.
+// every is the polling interval of the folders.
 const every = 500 * time.Millisecond
 
-// Registry is where the tools go; *[native.Registry] is one.
+// Registry registers the tools; *[native.Registry] implements it.
 type Registry interface {
 	Put(native.Tool) error
 	Remove(name string)
 }
 
-// Options of a [Loader]. All of them are required.
+// Options configures a [Loader]. All fields are required.
 type Options struct {
-	Dir   string // the folder of the folders
+	Dir   string // the directory that contains the extensions' folders
 	Tools Registry
 	Store trust.Store
 	Spawn func(process.Command) (process.Child, error)
-	// Show has results of a tool shown by its renderer; nil takes that away.
+	// Show sets the renderer of a tool's results; nil removes it.
 	Show func(tool string, r *renderer.Renderer)
-	// Check says why a definition can't be used.
+	// Check returns an error if a definition can't be used.
 	Check func(store.Tool) error
-	// Agents makes agents those that extensions bring, by their Origin, and says of
-	// each why it can't be. A refusal with a method Field says at which field. The
-	// second error is for all of them.
+	// Agents replaces the agents of extensions, identified by their Origin, and returns for
+	// each why it can't be created. An error with a method Field names the field. The
+	// second error is about all of them.
 	Agents func(ctx context.Context, all []store.Agent) ([]error, error)
 	Log    *slog.Logger
 }
 
-// Loader keeps the extensions of one folder. It is safe for concurrent use.
+// Loader loads the extensions of one directory. It is safe for concurrent use.
 type Loader struct {
 	opt   Options
 	owner int
 
-	looking sync.Mutex // one look at a time; before mu
+	looking sync.Mutex // held during a poll; locked before mu
 	mu      sync.Mutex
 	loaded  map[string]*extension
-	prints  map[string]string // by name, what the last look saw
-	tried   map[string]string // by name, what was loaded last, or found wrong
-	wrong   map[string]string // by name, NAME/agents, or "" for the folder itself
-	settled bool              // there are no agents to bring, and none to remove
+	prints  map[string]string // by name: state at the last poll
+	tried   map[string]string // by name: state that was loaded last, or failed to load
+	wrong   map[string]string // by name, NAME/agents, or "" for the directory itself
+	settled bool              // no agents to create or remove
 }
 
-// extension is one that is loaded.
+// extension is a loaded extension.
 type extension struct {
 	manifest
 	dir    string
 	folder folder
 	tool   native.Tool
 	was    map[string]string  // its files when it was accepted
-	output *schema.Validator  // nil: none was declared
-	shown  *renderer.Renderer // nil: none was declared
+	output *schema.Validator  // nil if none was declared
+	shown  *renderer.Renderer // nil if none was declared
 }
 
-// New returns a loader that has looked at nothing yet.
+// New returns a loader that has not polled yet.
 func New(opt Options) *Loader {
 	return &Loader{opt: opt, owner: os.Geteuid(), loaded: map[string]*extension{}, prints: map[string]string{}, tried: map[string]string{}, wrong: map[string]string{}}
 }
 
-// Run keeps the extensions as the folder has them until ctx ends.
+// Run polls the directory and applies changes until ctx ends.
 func (l *Loader) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -125,10 +126,10 @@ func (l *Loader) Run(ctx context.Context) error {
 	}
 }
 
-// Load looks once and takes what it finds.
+// Load polls once and applies the current state immediately.
 func (l *Loader) Load(ctx context.Context) { l.look(ctx, true) }
 
-// Problems are what is wrong now, one line each.
+// Problems returns the current errors, one line each.
 func (l *Loader) Problems() (lines []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +139,7 @@ func (l *Loader) Problems() (lines []string) {
 	return lines
 }
 
-// look compares the folders with what was loaded, by name.
+// look compares the folders with the loaded extensions, by name.
 func (l *Loader) look(ctx context.Context, first bool) {
 	l.looking.Lock()
 	defer l.looking.Unlock()
@@ -156,7 +157,7 @@ func (l *Loader) look(ctx context.Context, first bool) {
 		seen, err := read(filepath.Join(l.opt.Dir, name), l.owner, false)
 		now := seen.print
 		if err != nil {
-			now = err.Error() // and nothing of it was loaded
+			now = err.Error() // the folder is unusable, so it isn't loaded
 		}
 		before, known := l.prints[name]
 		l.prints[name] = now
@@ -175,12 +176,12 @@ func (l *Loader) look(ctx context.Context, first bool) {
 	l.bring(ctx)
 }
 
-// ofAgents stands after the name of an extension whose agents something is wrong with.
+// ofAgents is the suffix of an extension's name for errors about its agents.
 const ofAgents = "/agents"
 
-// bring has the agents be there of the extensions that are loaded and not held, in
-// the order of their names, after all tools, which they may be allowed. looking is
-// held. At the first time, what was brought before nized ended may go.
+// bring creates the agents of the extensions that are loaded and not held, in the order of
+// their names, after all tools, because agents may be restricted to them. looking must be
+// held. At the first poll, it may remove agents that were created before nized restarted.
 func (l *Loader) bring(ctx context.Context) {
 	type place struct {
 		name string
@@ -206,7 +207,7 @@ func (l *Loader) bring(ctx context.Context) {
 	}
 	refused, err := l.opt.Agents(ctx, all)
 	if ctx.Err() != nil {
-		return // nothing is wrong but that nized ends
+		return // nized is stopping; not an error
 	}
 	l.settled = err == nil && len(all) == 0
 	found := map[string]error{}
@@ -226,7 +227,7 @@ func (l *Loader) bring(ctx context.Context) {
 	}
 }
 
-// folders lists the extensions that are there, by name.
+// folders returns the names of the existing extensions, sorted.
 func (l *Loader) folders() (list []string, err error) {
 	info, err := os.Lstat(l.opt.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -243,14 +244,14 @@ func (l *Loader) folders() (list []string, err error) {
 	}
 	entries, err := os.ReadDir(l.opt.Dir)
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") { // an editor's, or a copy on its way
+		if !strings.HasPrefix(e.Name(), ".") { // hidden names belong to editors and unfinished copies
 			list = append(list, e.Name())
 		}
 	}
 	return list, clean(err)
 }
 
-// say keeps what is wrong with one extension, and logs what is new of it.
+// say records the error of one extension, and logs it if it is new.
 func (l *Loader) say(name string, err error) {
 	line := ""
 	if err != nil {
@@ -285,7 +286,7 @@ func (l *Loader) drop(name string) {
 	}
 }
 
-// load reads one extension whole and offers its tool.
+// load reads one extension and offers its tool.
 func (l *Loader) load(ctx context.Context, name string) error {
 	e := &extension{dir: filepath.Join(l.opt.Dir, name)}
 	var err error
@@ -312,12 +313,12 @@ func (l *Loader) load(ctx context.Context, name string) error {
 	return l.offer(ctx, e)
 }
 
-// check says what of a manifest can't be.
+// check returns an error for an invalid manifest.
 func (e *extension) check(gate func(store.Tool) error) (err error) {
 	if err := gate(store.Tool{Name: e.Name, InputSchema: e.InputSchema}); err != nil {
 		return wrong("inputSchema", "%s", gateWords(err, "input"))
 	}
-	if !toolschema.IsObject(e.InputSchema) { // strict: its author can mend it
+	if !toolschema.IsObject(e.InputSchema) { // strict, because the author can correct it
 		return wrong("inputSchema", `its root must have "type": "object"`)
 	}
 	if _, err := schema.CompileOutput(e.InputSchema); err != nil {
@@ -386,7 +387,7 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 	return nil
 }
 
-// noFile says why a path names no file of the folder.
+// noFile returns why a path is not a file of the folder, or "".
 func (e *extension) noFile(path string) string {
 	for name := range e.folder.files {
 		if path == "." || strings.HasPrefix(name, path+string(filepath.Separator)) {
@@ -400,14 +401,14 @@ func (e *extension) noFile(path string) string {
 	return fmt.Sprintf("there is no file %s in this folder", path)
 }
 
-// gateWords is what a gate says, without what is said before it.
+// gateWords returns a gate's error without its prefix.
 func gateWords(err error, which string) string {
 	return strings.TrimPrefix(err.Error(), store.ErrInvalid.Error()+" "+which+" schema: ")
 }
 
 func (e *extension) timeout() time.Duration { return cmp.Or(time.Duration(e.Timeout), defaultTimeout) }
 
-// file reads one of the folder's files, which is there and not too long.
+// file reads one of the folder's files, which must exist and be at most most bytes long.
 func (e *extension) file(name string, most int64) ([]byte, error) {
 	if _, ok := e.folder.files[name]; !ok {
 		return nil, &fieldError{name, "", "there is no such file"}
@@ -429,10 +430,10 @@ func (e *extension) file(name string, most int64) ([]byte, error) {
 	return raw, clean(err)
 }
 
-// placedByOwner is who accepts an extension that is seen for the first time.
+// placedByOwner is the caller that accepts an extension that is seen for the first time.
 var placedByOwner = store.Caller{User: store.System.User, Name: "extensions", Role: store.Admin, Surface: store.OnCLI}
 
-// offer puts a tool in its place: accepted, or held.
+// offer registers a tool as accepted or held.
 func (l *Loader) offer(ctx context.Context, e *extension) error {
 	pin := e.tool.Pin()
 	was, err := l.opt.Store.GetAccepted(ctx, e.Name)
@@ -461,14 +462,14 @@ func (l *Loader) offer(ctx context.Context, e *extension) error {
 
 func toolOf(name string) string { return "native:" + name }
 
-// Held is an extension that is not as it was accepted.
+// Held is an extension that differs from its accepted state.
 type Held struct {
 	Name, Description string
 	Pin, Accepted     string
 	Changes           []string // file by file
 }
 
-// Held lists the extensions that wait for an admin.
+// Held returns the extensions that wait for an admin.
 func (l *Loader) Held() (list []Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -481,15 +482,15 @@ func (l *Loader) Held() (list []Held) {
 	return list
 }
 
-// Count is how many extensions are loaded, those that are held among them.
+// Count returns the number of loaded extensions, including held ones.
 func (l *Loader) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.loaded)
 }
 
-// Trust accepts an extension as an admin saw it, by its pin. ErrConflict if it is
-// another one by now.
+// Trust accepts an extension in the state that an admin saw, identified by its pin. It
+// returns ErrConflict if it has changed since.
 func (l *Loader) Trust(ctx context.Context, by store.Caller, name, pin string) error {
 	l.looking.Lock()
 	defer l.looking.Unlock()
@@ -505,7 +506,7 @@ func (l *Loader) Trust(ctx context.Context, by store.Caller, name, pin string) e
 	if err := l.opt.Store.PutAccepted(ctx, by, trust.Extension{Name: name, Pin: pin, Files: e.folder.files}); err != nil {
 		return err
 	}
-	next := *e // who runs the old one goes on with it
+	next := *e // running calls continue with the old one
 	next.tool.Accepted, next.was = pin, e.folder.files
 	next.tool.Run = func(ctx context.Context, of native.Context, input json.RawMessage) (native.Result, error) {
 		return l.run(ctx, &next, of, input)

@@ -15,19 +15,19 @@ import (
 	"syscall"
 )
 
-// Bounds of one folder: all of it is read before each call.
+// Limits of one folder, all of which is read before each call.
 const (
 	maxFiles = 2000
 	maxBytes = 64 << 20
 )
 
-// folder is what stands in one extension's folder.
+// folder is the content of one extension's folder.
 type folder struct {
-	print string            // another one when anything in it may have changed
-	files map[string]string // by path, the hash of each; only when they were read
+	print string            // changes if anything in it may have changed
+	files map[string]string // hash of each file by path; only set if they were read
 }
 
-// hash is one for the whole folder.
+// hash returns one hash for the whole folder.
 func (f folder) hash() string {
 	h := sha256.New()
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
@@ -36,7 +36,7 @@ func (f folder) hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// changes says in words what is another than it was.
+// changes describes the differences in words.
 func (f folder) changes(was map[string]string) (words []string) {
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
 		switch old, ok := was[path]; {
@@ -54,9 +54,9 @@ func (f folder) changes(was map[string]string) (words []string) {
 	return words
 }
 
-// read looks at a folder that its owner alone may write. Nobody else's code may get
-// into it: by its mode, by its owner, or by a link to somewhere else. With whole,
-// the files are read.
+// read reads a folder that only its owner may write. It returns an error if another user's
+// code could get into it, because of its mode, its owner, or a link to another place. If
+// whole is true, it reads the files.
 func read(dir string, owner int, whole bool) (f folder, err error) {
 	f.files = map[string]string{}
 	info, err := os.Lstat(dir)
@@ -88,7 +88,7 @@ func read(dir string, owner int, whole bool) (f folder, err error) {
 		if err := owned(at, info, owner); err != nil {
 			return err
 		}
-		stat, _ := info.Sys().(*syscall.Stat_t) // owned has looked
+		stat, _ := info.Sys().(*syscall.Stat_t) // owned has checked the type
 		fmt.Fprintf(&print, "%q %v %d %d %d\n", path, info.Mode(), info.Size(), info.ModTime().UnixNano(), stat.Ino)
 		switch {
 		case info.IsDir():
@@ -116,7 +116,7 @@ func read(dir string, owner int, whole bool) (f folder, err error) {
 	return f, err
 }
 
-// sum is the hash of one file, and whether it can be run.
+// sum returns a hash of one file and of whether it is executable.
 func sum(root *os.Root, path string, mode fs.FileMode) (string, error) {
 	file, err := root.Open(path)
 	if err != nil {
@@ -130,7 +130,7 @@ func sum(root *os.Root, path string, mode fs.FileMode) (string, error) {
 	return fmt.Sprintf("%t %x", mode&0o100 != 0, h.Sum(nil)), nil
 }
 
-// owned says why somebody else could change what stands there.
+// owned returns an error if another user could change the file or folder.
 func owned(path string, info fs.FileInfo, owner int) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -144,7 +144,7 @@ func owned(path string, info fs.FileInfo, owner int) error {
 	return nil
 }
 
-// clean takes the path out of an error: what stands before it says which file.
+// clean removes the path from an error, because its prefix already names the file.
 func clean(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -22,31 +22,31 @@ const (
 	maxTimeout     = 10 * time.Minute
 )
 
-// manifest is extension.json.
+// manifest is the content of extension.json.
 type manifest struct {
 	Name          string
 	Title         string
 	Description   string
 	InputSchema   json.RawMessage
 	OutputSchema  json.RawMessage // of structuredContent
-	Renderer      string          // a file of the folder: how results are shown
+	Renderer      string          // a file of the folder: the renderer of results
 	Template      string          // HTML that shows results
-	TemplateFile  string          // or a file of the folder with it
-	templateField string          // which field names that
-	CredentialID  string          // of a declared credential, which each call has
+	TemplateFile  string          // or a file of the folder that contains it
+	templateField string          // the field that names the template
+	CredentialID  string          // of a declared credential, which each call gets
 	Timeout       store.Duration
 	Command       []string
 	Agents        []store.Agent
 }
 
-// fields are those of a manifest, and whether there must be one.
+// fields maps the fields of a manifest to whether they are required.
 var fields = map[string]bool{
 	"name": true, "title": false, "description": true, "inputSchema": true, "outputSchema": false,
 	"renderer": false, "credentialId": false, "timeout": false, "command": true, "agents": false,
 	"template": false, "_meta": false,
 }
 
-// fieldError is what is wrong with one field of a file.
+// fieldError is an error in one field of a file.
 type fieldError struct {
 	file, field, why string
 }
@@ -64,9 +64,9 @@ func wrong(field, format string, args ...any) error {
 
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// decode reads a manifest strictly. folder is where it stands.
+// decode parses a manifest strictly. folder is the folder that contains it.
 func decode(folder string, raw []byte) (m manifest, err error) {
-	if _, err := store.Canonical(raw); err != nil { // keys that stand twice, and what is no JSON
+	if _, err := store.Canonical(raw); err != nil { // rejects duplicate keys and invalid JSON
 		return m, wrong("", "%s", syntax(raw, err))
 	}
 	var doc map[string]json.RawMessage
@@ -141,8 +141,8 @@ func decode(folder string, raw []byte) (m manifest, err error) {
 	return m, err
 }
 
-// decodeMeta reads the template of a manifest that has it among its _meta, as the
-// interface of tools names it.
+// decodeMeta reads the template of a manifest that has it in its _meta, under the name that
+// the interface of tools uses.
 func (m *manifest) decodeMeta(raw json.RawMessage) error {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(raw, &doc) != nil || doc == nil {
@@ -164,8 +164,8 @@ func (m *manifest) decodeMeta(raw json.RawMessage) error {
 	return nil
 }
 
-// decodeAgents reads the agents that an extension brings, with the fields that one
-// of the configuration file has. Which is the default is not for an extension to say.
+// decodeAgents reads the agents that an extension provides, with the fields of an agent in
+// the configuration file. An extension can't choose the default agent.
 func decodeAgents(raw json.RawMessage) (list []store.Agent, err error) {
 	var docs []map[string]json.RawMessage
 	if json.Unmarshal(raw, &docs) != nil || raw[0] != '[' {
@@ -205,7 +205,7 @@ func decodeAgents(raw json.RawMessage) (list []store.Agent, err error) {
 	return list, nil
 }
 
-// syntax says where a document is none.
+// syntax returns the position of a syntax error.
 func syntax(raw []byte, err error) string {
 	var bad *json.SyntaxError
 	if errors.As(json.Unmarshal(raw, new(any)), &bad) {

@@ -17,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// Bounds of one call.
+// Limits of one call.
 const (
 	stopTime     = 5 * time.Second // to end a child that took too long
 	maxResult    = 8 << 20         // bytes
@@ -25,14 +25,14 @@ const (
 	maxProcesses = 64
 )
 
-// request is what an extension reads.
+// request is the input of an extension.
 type request struct {
 	Input   json.RawMessage `json:"input"`
 	Context runContext      `json:"context"`
 }
 
-// runContext has the credential in the clear, for the one child that is to have it:
-// in its standard input, where nobody else reads.
+// runContext contains the credential in clear text, for the one child that needs it: in its
+// standard input, which no other process reads.
 type runContext struct {
 	native.Context
 	Credential *resolved `json:"credential,omitempty"`
@@ -44,7 +44,7 @@ type resolved struct {
 	TokenType   string `json:"tokenType,omitempty"`
 }
 
-// newRequest is what one call is told; hides are the secrets in it.
+// newRequest returns the input of one call; hides masks the secrets in it.
 func newRequest(of native.Context, input json.RawMessage) (r request, hides *mask.Mask) {
 	r, hides = request{input, runContext{Context: of}}, new(mask.Mask)
 	if v := of.Credential; !v.Secret().IsZero() {
@@ -54,8 +54,7 @@ func newRequest(of native.Context, input json.RawMessage) (r request, hides *mas
 	return r, hides
 }
 
-// run runs one call in a process of its own. Each way in which that fails is one
-// plain sentence.
+// run runs one call in its own process. Every failure is returned as one plain sentence.
 func (l *Loader) run(ctx context.Context, e *extension, of native.Context, input json.RawMessage) (none native.Result, err error) {
 	id := "native:" + e.Name
 	fail := func(code store.Code, message store.Text) (native.Result, error) {
@@ -100,7 +99,7 @@ func (l *Loader) run(ctx context.Context, e *extension, of native.Context, input
 	return result, nil
 }
 
-// argv is the command, with a program of the folder by its whole path.
+// argv returns the command; a program of the folder gets its absolute path.
 func (e *extension) argv() []string {
 	argv := append([]string(nil), e.Command...)
 	if strings.Contains(argv[0], "/") {
@@ -109,8 +108,8 @@ func (e *extension) argv() []string {
 	return argv
 }
 
-// environment is what a child sees: nothing of the daemon's own. Python shall write
-// nothing beside the files that were accepted.
+// environment returns the environment of a child, which contains nothing of the daemon's
+// own. It keeps Python from writing files beside the accepted ones.
 func environment() []string {
 	env := []string{"PYTHONDONTWRITEBYTECODE=1"}
 	for _, name := range []string{"PATH", "HOME", "LANG"} {
@@ -121,7 +120,7 @@ func environment() []string {
 	return env
 }
 
-// decode reads what an extension wrote. why says in words what is wrong with it.
+// decode parses the output of an extension. why describes what is wrong with it.
 func (e *extension) decode(out []byte) (r native.Result, why string) {
 	out = bytes.TrimSpace(out)
 	if len(out) == 0 {

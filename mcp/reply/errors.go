@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Codes of JSON-RPC, and the one that the SDKs have for a session that ended.
+// JSON-RPC error codes, and the SDKs' code for a session that has ended.
 const (
 	codeParse           = -32700
 	codeInvalidRequest  = -32600
@@ -17,19 +17,19 @@ const (
 	codeSessionNotFound = -32001
 )
 
-// errorForm turns errors that a handler writes as plain text into JSON-RPC errors.
-// The SDK answers text if it refuses a message before a session sees it, and clients
+// errorForm converts errors that a handler writes as plain text to JSON-RPC errors. The SDK
+// responds with plain text if it refuses a message before a session sees it, and clients
 // that parse the body of an error fail on that instead of showing it.
 //
-// A method that is not known is no failure of HTTP in the revisions that have
-// sessions: 404 would end the client's session, and 400 fails its connection. Its
-// error is answered with 200. Later revisions want 404, which the SDK sends itself.
-// A notification that is not known is accepted, since nothing may answer it.
+// In the protocol versions with sessions, an unknown method is not an HTTP error: 404 would
+// end the client's session, and 400 fails its connection. Its error is sent with status
+// 200. Later versions require 404, which the SDK sends itself. An unknown notification is
+// accepted, because notifications have no response.
 type errorForm struct {
 	http.ResponseWriter
 	body []byte // of the request; nil if it was not read
 
-	status int // of an error that is held; 0 for none
+	status int // of a held error; 0 if none
 	began  bool
 	text   bytes.Buffer
 }
@@ -63,7 +63,7 @@ func (e *errorForm) Flush() {
 	}
 }
 
-// finish writes the error that was held.
+// finish writes the held error.
 func (e *errorForm) finish() {
 	if e.status == 0 {
 		return
@@ -97,15 +97,15 @@ func (e *errorForm) finish() {
 	if !isID(m.ID) {
 		m.ID = json.RawMessage("null")
 	}
-	message, _ := json.Marshal(text) // a string always has a form
+	message, _ := json.Marshal(text) // a string always encodes
 	doc := []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":` + strconv.Itoa(code) + `,"message":` + string(message) + `}}`)
 	e.Header().Set("Content-Type", mediaJSON)
 	e.Header().Set("Content-Length", strconv.Itoa(len(doc)))
 	e.ResponseWriter.WriteHeader(e.status)
-	_, _ = e.ResponseWriter.Write(doc) // the client has left: nothing to do
+	_, _ = e.ResponseWriter.Write(doc) // the client has disconnected
 }
 
-// isID reports whether a JSON value can be the id of a request.
+// isID reports whether a JSON value is a valid request id.
 func isID(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxHeld is the largest body that is read here; the SDK refuses a larger one.
+// maxHeld is the size of the largest body that is read here; the SDK refuses larger ones.
 const maxHeld = 4 << 20
 
 const (
@@ -16,9 +16,9 @@ const (
 	mediaStream = "text/event-stream"
 )
 
-// Accepts says which of the two forms of an answer a client accepts. One that names
-// neither of them accepts a document: HTTP libraries ask for anything, and read no
-// stream. For one that names a form, anything is that form.
+// Accepts returns which of the two forms of a response a client accepts. A client that
+// names neither accepts a document: HTTP libraries accept anything, and read no stream. For
+// a client that names one form, a wildcard means that form.
 func Accepts(header http.Header) (document, stream bool) {
 	anything, noDocument := false, false
 	values := header.Values("Accept")
@@ -49,7 +49,7 @@ func Accepts(header http.Header) (document, stream bool) {
 	return document || anything && !stream, stream
 }
 
-// refused says whether the parameters of a media type give it the weight 0.
+// refused reports whether the parameters of a media type give it the weight 0.
 func refused(params string) bool {
 	for p := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(p, "=")
@@ -61,11 +61,11 @@ func refused(params string) bool {
 	return false
 }
 
-// Negotiate answers clients in the form that they accept, and with their ids as
-// they wrote them; the SDK's handlers, which next is, want to be asked for both
-// forms. onlyDocument, which may be nil, is called for a request whose answer is to
-// be a document: what the server would ask or tell its client on the way to it
-// can't reach it. Errors of requests are JSON-RPC errors.
+// Negotiate responds to clients in the form that they accept, and with their ids as sent.
+// next is an SDK handler, which requires that a client accepts both forms. onlyDocument,
+// which may be nil, is called for a request whose response will be a document: the server
+// can't send questions or notifications to the client before it. Errors of requests are
+// JSON-RPC errors.
 func Negotiate(next http.Handler, onlyDocument func(*http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		document, stream := Accepts(r.Header)
@@ -84,7 +84,7 @@ func Negotiate(next http.Handler, onlyDocument func(*http.Request)) http.Handler
 		if err != nil || len(body) > maxHeld {
 			r.Body = unread(body, r.Body)
 			e := &errorForm{ResponseWriter: w}
-			next.ServeHTTP(e, accepting(r, mediaJSON+", "+mediaStream)) // it says what is wrong
+			next.ServeHTTP(e, accepting(r, mediaJSON+", "+mediaStream)) // next reports the error
 			e.finish()
 			return
 		}
@@ -112,7 +112,7 @@ func Negotiate(next http.Handler, onlyDocument func(*http.Request)) http.Handler
 	})
 }
 
-// unread is a body whose beginning was read.
+// unread returns a body whose beginning was already read.
 func unread(begin []byte, rest io.ReadCloser) io.ReadCloser {
 	return struct {
 		io.Reader
@@ -131,21 +131,21 @@ func accepting(r *http.Request, accept string) *http.Request {
 func refuse(w http.ResponseWriter, why string) {
 	w.Header().Set("Content-Type", mediaJSON)
 	w.WriteHeader(http.StatusNotAcceptable)
-	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":` + strconv.Quote(why) + `}}`)) // the client has left: nothing to do
+	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":` + strconv.Quote(why) + `}}`)) // the client has disconnected
 }
 
-// former gives an answer the form that its client accepts, and its ids back.
+// former converts a response to the form that its client accepts, and restores its ids.
 type former struct {
 	http.ResponseWriter
 	document, stream bool // what the client accepts
 	batch            bool
 
 	status  int
-	holds   bool         // the answer is written by finish
-	events  bool         // what comes is an event stream
-	buf     bytes.Buffer // what came and was not passed on
-	seen    int          // so much of buf holds no end of an event
-	answers [][]byte     // of an event stream that becomes a document
+	holds   bool         // finish writes the response
+	events  bool         // the handler writes an event stream
+	buf     bytes.Buffer // data that was not passed on yet
+	seen    int          // prefix of buf without an end of an event
+	answers [][]byte     // responses in an event stream that becomes a document
 }
 
 func (f *former) Unwrap() http.ResponseWriter { return f.ResponseWriter }
@@ -190,7 +190,7 @@ func (f *former) Write(b []byte) (int, error) {
 	}
 }
 
-// pass passes an event on, or keeps the answer in it.
+// pass passes an event on, or stores the response in it.
 func (f *former) pass(event []byte) error {
 	if !f.holds {
 		_, err := f.ResponseWriter.Write(restoreEvent(event))
@@ -212,11 +212,11 @@ func (f *former) Flush() {
 	}
 }
 
-// finish writes what was held.
+// finish writes the held data.
 func (f *former) finish() {
 	if !f.holds {
 		if f.buf.Len() > 0 {
-			_, _ = f.ResponseWriter.Write(f.buf.Bytes()) // the client has left: nothing to do
+			_, _ = f.ResponseWriter.Write(f.buf.Bytes()) // the client has disconnected
 		}
 		return
 	}
@@ -241,10 +241,10 @@ func (f *former) finish() {
 		f.Header().Set("Content-Length", strconv.Itoa(len(doc)))
 	}
 	f.ResponseWriter.WriteHeader(f.status)
-	_, _ = f.ResponseWriter.Write(doc) // the client has left: nothing to do
+	_, _ = f.ResponseWriter.Write(doc) // the client has disconnected
 }
 
-// isAnswer says whether a message is an answer.
+// isAnswer reports whether a message is a response.
 func isAnswer(msg []byte) bool {
 	answer := false
 	members(msg, 0, len(msg), func(key []byte, _, _ int) {
@@ -253,7 +253,7 @@ func isAnswer(msg []byte) bool {
 	return answer || len(msg) > 0 && msg[0] == '['
 }
 
-// dataOf is the data of an event.
+// dataOf returns the data of an event.
 func dataOf(event []byte) []byte {
 	var data [][]byte
 	for line := range bytes.Lines(event) {
@@ -264,7 +264,7 @@ func dataOf(event []byte) []byte {
 	return bytes.Join(data, []byte("\n"))
 }
 
-// restoreEvent puts the ids back into the message of an event.
+// restoreEvent restores the ids in the message of an event.
 func restoreEvent(event []byte) []byte {
 	if !bytes.Contains(event, []byte(heldPrefix)) {
 		return event
@@ -281,14 +281,14 @@ func restoreEvent(event []byte) []byte {
 	return out
 }
 
-// dataLine is a document as the data of an event, on one line: our own JSON has no
-// line breaks, and an upstream's are blanks between its tokens.
+// dataLine returns a document as the data of an event, on one line: our own JSON has no
+// line breaks, and an upstream's are replaced with blanks.
 func dataLine(doc []byte) []byte {
 	doc = bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
 	return append(append([]byte("data: "), doc...), '\n')
 }
 
-// eventOf is a document as an event.
+// eventOf returns a document as an event.
 func eventOf(doc []byte) []byte {
 	return append(append([]byte("event: message\n"), dataLine(doc)...), '\n')
 }

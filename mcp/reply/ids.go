@@ -12,11 +12,11 @@ import (
 	"strconv"
 )
 
-// The SDK decodes an id into a float64 and that into an integer: 1.5 comes back as
-// 1, and what is beyond 2^53 as another number. Such ids, and progress tokens, go
-// to it as a text that holds them, and come back as they stood.
+// The SDK decodes an id to a float64 and that to an integer: 1.5 is returned as 1, and
+// numbers beyond 2^53 change. Such ids, and progress tokens, are passed to it as a string
+// that contains them, and restored in the response.
 
-// heldPrefix begins the text that stands for an id.
+// heldPrefix is the prefix of a string that replaces an id.
 const heldPrefix = "nize:held:"
 
 // edit replaces a part of a document.
@@ -25,12 +25,12 @@ type edit struct {
 	by       []byte
 }
 
-// apply returns doc with edits, which don't overlap.
+// apply returns doc with the edits, which must not overlap.
 func apply(doc []byte, edits []edit) []byte {
 	if len(edits) == 0 {
 		return doc
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) }) // an insertion first
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) }) // insertions first
 	out := make([]byte, 0, len(doc)+32*len(edits))
 	last := 0
 	for _, e := range edits {
@@ -40,16 +40,16 @@ func apply(doc []byte, edits []edit) []byte {
 	return append(out, doc[last:]...)
 }
 
-// A Request is what has to be known of the body of a request.
+// Request is the information that is needed about the body of a request.
 type Request struct {
-	Method string // of the message; of a batch "" or that of one of them
+	Method string // of the message; for a batch "" or that of one of its messages
 	Batch  bool
-	Held   bool // ids, or arguments, were replaced in Body: the answer goes through [Restore]
+	Held   bool // ids or arguments were replaced in Body: the response must pass through [Restore]
 	Body   []byte
 }
 
-// Hold reads the body of a request, and replaces in it the ids that the SDK would
-// change, and arguments that it would ignore. What is no JSON stays as it is.
+// Hold reads the body of a request, and replaces the ids that the SDK would change and the
+// arguments that it would ignore. Invalid JSON is left unchanged.
 func Hold(body []byte) Request {
 	r := Request{Body: body}
 	var edits []edit
@@ -71,8 +71,8 @@ func Hold(body []byte) Request {
 	return r
 }
 
-// holdMessage finds the ids of the message in doc[at:end], and what stands beside
-// the arguments of a tool. It returns its method.
+// holdMessage finds the ids of the message in doc[at:end], and the members beside the
+// arguments of a tool. It returns its method.
 func holdMessage(doc []byte, at, end int, edits *[]edit) (method string) {
 	hold := func(m position) {
 		if raw := doc[m.from:m.to]; isHeld(raw) {
@@ -113,8 +113,8 @@ func holdMessage(doc []byte, at, end int, edits *[]edit) (method string) {
 	return method
 }
 
-// isHeld says whether an id has to be held: a number that is no integer, or that a
-// float64 does not hold, or a text that would pass for one that is.
+// isHeld reports whether an id has to be held: a number that is not an integer or that a
+// float64 can't represent, or a string that has the form of a held id.
 func isHeld(raw []byte) bool {
 	if len(raw) == 0 {
 		return false
@@ -123,13 +123,13 @@ func isHeld(raw []byte) bool {
 		return bytes.HasPrefix(raw[1:], []byte(heldPrefix)) && json.Valid(raw)
 	}
 	if raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
-		return false // null, or nothing that is an id
+		return false // null, or not an id
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	return (err != nil || n > 1<<53 || n < -(1<<53) || raw[0] == '-' && n == 0) && json.Valid(raw)
 }
 
-// Restore puts the ids back into a message, or a batch, for the client.
+// Restore restores the ids in a message, or a batch, for the client.
 func Restore(msg []byte) []byte {
 	if !bytes.Contains(msg, []byte(heldPrefix)) {
 		return msg
@@ -174,13 +174,13 @@ func restoreID(msg []byte, from, to int, edits *[]edit) {
 	}
 }
 
-// members calls f for each member of the object in doc[at:end], with its key as it
-// stands and where its value is. It stops at the first mistake.
+// members calls f for each member of the object in doc[at:end], with its key as written and
+// the position of its value. It stops at the first syntax error.
 func members(doc []byte, at, end int, f func(key []byte, from, to int)) {
 	positions(doc, at, end, func(m position) { f(doc[m.key+1:m.keyEnd-1], m.from, m.to) })
 }
 
-// positions is members with where the key is, in its quotes.
+// positions is members with the position of the key, including its quotes.
 func positions(doc []byte, at, end int, f func(position)) {
 	if at = skipBlanks(doc, at); at >= end || doc[at] != '{' {
 		return
@@ -212,8 +212,8 @@ func skipBlanks(doc []byte, i int) int {
 	return i
 }
 
-// skipJSON returns the index after the value that begins at i, or the end of doc if
-// it has none.
+// skipJSON returns the index after the value that begins at i, or the end of doc if the
+// value has no end.
 func skipJSON(doc []byte, i int) int {
 	depth := 0
 	for ; i < len(doc); i++ {
@@ -237,7 +237,7 @@ func skipJSON(doc []byte, i int) int {
 			}
 			continue
 		default:
-			if depth == 0 { // inside a number or a word
+			if depth == 0 { // inside a number or a literal
 				continue
 			}
 		}
@@ -248,8 +248,8 @@ func skipJSON(doc []byte, i int) int {
 	return len(doc)
 }
 
-// HoldLines holds the ids in the lines that are read from conn, and restores them in
-// those that are written to it. A line is written in one call.
+// HoldLines holds the ids in the lines that are read from conn, and restores them in the
+// lines that are written to it. Each line must be written in one call.
 func HoldLines(conn io.ReadWriteCloser) io.ReadWriteCloser {
 	return &heldLines{ReadWriteCloser: conn, lines: bufio.NewReader(conn)}
 }
@@ -257,12 +257,12 @@ func HoldLines(conn io.ReadWriteCloser) io.ReadWriteCloser {
 type heldLines struct {
 	io.ReadWriteCloser
 	lines *bufio.Reader
-	rest  []byte // of the line that is being read
-	long  bool   // the rest of a line that is too long to be looked at is passed on
+	rest  []byte // of the current line
+	long  bool   // the current line is too long, and its rest is passed on unchanged
 }
 
-// Read returns a line that holds no id of the kind as it comes, and so does one that
-// is longer than a request may be.
+// Read returns a line without such an id unchanged, and also a line that is longer than a
+// request may be.
 func (h *heldLines) Read(p []byte) (int, error) {
 	if len(h.rest) == 0 {
 		line, err := h.readLine()
@@ -279,7 +279,7 @@ func (h *heldLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readLine reads a line, or so much of it as a request may have.
+// readLine reads a line, up to the maximum size of a request.
 func (h *heldLines) readLine() ([]byte, error) {
 	var line []byte
 	for {

@@ -1,7 +1,9 @@
-// Package reply writes the responses of JSON-RPC over Streamable HTTP that the
-// gateway gives itself, without the SDK, and gives those of the SDK the form that a
-// client accepts ([Negotiate]) and the ids that it sent ([Hold], [Restore]). Its errors
-// are JSON-RPC errors, whoever writes them.
+// Package reply writes the gateway's own JSON-RPC responses over Streamable HTTP and adapts
+// the SDK's to clients.
+//
+// It writes the responses that bypass the SDK. It converts the SDK's responses to the form
+// that a client accepts ([Negotiate]) and restores the ids that it sent ([Hold],
+// [Restore]). All errors are JSON-RPC errors, whichever code writes them.
 package reply
 
 import (
@@ -17,13 +19,13 @@ type Reply struct {
 	streaming bool
 }
 
-// Head begins the response, up to its result or error.
+// Head returns the beginning of the response, up to its result or error.
 func (o *Reply) Head() []byte {
 	b := append(make([]byte, 0, 2048), `{"jsonrpc":"2.0","id":`...)
 	return append(append(b, o.ID...), ',')
 }
 
-// StartStream begins an event stream: the answer will take a while.
+// StartStream begins an event stream, because the response will take a while.
 func (o *Reply) StartStream() {
 	o.streaming = true
 	o.W.Header().Set("Content-Type", "text/event-stream")
@@ -32,9 +34,9 @@ func (o *Reply) StartStream() {
 	o.flush()
 }
 
-// SendError answers with an internal error.
+// SendError responds with an internal error.
 func (o *Reply) SendError(message string) {
-	text, _ := json.Marshal(message)                                       // a string always has a form
+	text, _ := json.Marshal(message)                                       // a string always encodes
 	e := append(append([]byte(`{"code":-32603,"message":`), text...), '}') // JSON-RPC 2.0: internal error
 	o.SendDocument(append(append(append(o.Head(), `"error":`...), e...), '}'))
 }
@@ -46,7 +48,7 @@ func (o *Reply) SendDocument(doc []byte) {
 	} else {
 		o.W.Header().Set("Content-Type", "application/json")
 	}
-	_, _ = o.W.Write(doc) // the client has left: nothing to do
+	_, _ = o.W.Write(doc) // the client has disconnected
 	o.flush()
 }
 
@@ -59,7 +61,7 @@ func (o *Reply) flush() {
 	}
 }
 
-// StatusWriter is a ResponseWriter that tells the status once it is known.
+// StatusWriter is a ResponseWriter that reports the status once it is known.
 type StatusWriter struct {
 	http.ResponseWriter
 	OnStatus func(status int)
@@ -83,7 +85,7 @@ func (s *StatusWriter) reportStatus(status int) {
 	}
 }
 
-// Flush and Unwrap keep event streams flowing.
+// Flush and Unwrap let event streams be flushed.
 func (s *StatusWriter) Flush() {
 	s.reportStatus(http.StatusOK)
 	if f, ok := s.ResponseWriter.(http.Flusher); ok {
