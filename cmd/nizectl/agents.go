@@ -56,7 +56,7 @@ func agentsList(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// findAgent returns the agent, or the error that names the nearest.
+// findAgent returns the agent, or an error that suggests the nearest id.
 func findAgent(ctx context.Context, c *command.Call, id string) (store.Agent, error) {
 	list, err := api.ListAgents.Call(ctx, c.API, api.Empty{})
 	if err != nil {
@@ -125,7 +125,7 @@ func agentsSet(ctx context.Context, c *command.Call) error {
 	return c.Report(stored, "agent %s is stored", stored.ID)
 }
 
-// changeAgent changes what the flags say and leaves the rest.
+// changeAgent applies the given flags to an agent.
 func changeAgent(c *command.Call, agent *store.Agent) error {
 	for name, into := range map[string]*string{"name": &agent.Name, "model": &agent.Model, "approval": &agent.Approval} {
 		if c.Cmd.IsSet(name) {
@@ -183,7 +183,7 @@ func whoFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "who", Usage: "`WHO` may use it: all, admins, group:G or user:U; may be repeated"}
 }
 
-// who reads a whoFlag, nil where it was not given.
+// who returns the value of a whoFlag, nil if it was not given.
 func who(c *command.Call) (*[]string, error) {
 	if !c.Cmd.IsSet("who") {
 		return nil, nil

@@ -68,7 +68,7 @@ func grantExpires() cli.Flag {
 	return &cli.StringFlag{Name: "expires", Usage: "`HOW LONG` a standing answer holds, such as 8h or 30d (default: until it is revoked)"}
 }
 
-// grantEnd is when a standing answer ends; zero where --expires is not given.
+// grantEnd returns when a standing answer ends; zero without --expires.
 func grantEnd(c *command.Call) (time.Time, error) {
 	text := c.Cmd.String("expires")
 	if !c.Cmd.IsSet("expires") {
@@ -81,7 +81,7 @@ func grantEnd(c *command.Call) (time.Time, error) {
 	return time.Now().Add(d), nil
 }
 
-// approvalIDs are the calls that wait.
+// approvalIDs returns the ids of waiting calls.
 func approvalIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := api.ListApprovals.Call(ctx, c, api.Empty{})
 	return command.Each(list.Items, func(card store.Card) command.ID {
@@ -94,10 +94,10 @@ func approvalNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return command.Each(list, func(id command.ID) string { return id.ID }), err
 }
 
-// recentCalls is how many events are looked through for the id of a call.
+// recentCalls is how many events are searched for the id of a call.
 const recentCalls = 2000
 
-// callIDs are the calls that wait, and those of the newest events.
+// callIDs returns the ids of waiting calls and of those in the newest events.
 func callIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := approvalIDs(ctx, c)
 	if err != nil {
@@ -112,7 +112,7 @@ func callIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	return list, nil
 }
 
-// grantIDs are the standing answers that the caller sees.
+// grantIDs returns the ids of the standing answers that the caller may see.
 func grantIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	list, err := listGrants(ctx, c, "", "")
 	return command.Each(list.Items, func(g api.GrantView) command.ID { return command.ID{ID: g.ID, About: g.Tool} }), err
@@ -150,10 +150,10 @@ func approvalsShow(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// digestHead is how much of a digest people compare.
+// digestHead is how many characters of a digest people compare.
 const digestHead = 12
 
-// printCard shows the whole card, as a chat does: nothing is cut.
+// printCard prints the whole card, as in a chat, without cutting anything.
 func printCard(c *command.Call, card store.Card) {
 	for i, line := range chat.CardLines(card, c.Now()) {
 		if i == 0 {
@@ -190,8 +190,8 @@ func printCard(c *command.Call, card store.Card) {
 	}
 }
 
-// approvalsDecide binds the decision to the card's digest, so that what was
-// shown is what is decided.
+// approvalsDecide binds the decision to the card's digest, so that it applies only to what
+// was shown.
 func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
 		card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
@@ -229,7 +229,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 			return command.Usagef("--line is for one command line: leave out --exact and --where")
 		}
 		asks := d.Always && c.InTTY && c.ErrTTY && !c.Cmd.Bool("yes") && d.For == "" && d.Until.IsZero() && d.Pattern == nil && !d.Exact && !d.Line && !d.Here && !anyArgs
-		if asks { // for whom, with what and for how long, as the chats do
+		if asks { // ask for scope, arguments and duration, as the chats do
 			said, err := chat.AskStanding(verb == store.Deny, card, c.AskLine, c.Now())
 			if err != nil {
 				return err
@@ -240,7 +240,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 			return command.Usagef("--for, --where, --exact, --line, --here, --any and --expires say how --always holds: give it, too")
 		}
 		if d.Always && verb == store.Approve && !asks && !anyArgs && !d.Line && d.Pattern == nil {
-			d.Exact = true // what the card's menu has
+			d.Exact = true // as in the card's menu
 		}
 		if c.Cmd.Bool("all") {
 			if d.Verb = store.RunAll; d.Always {
@@ -264,7 +264,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 			yes, need := len(call.Yes()), call.Policy.Approvers().Need
 			state = fmt.Sprintf("%d of %d said yes; it waits for %s", yes, need, others(need-yes))
 		case call.State == store.Pending && verb == store.Approve:
-			state = "it starts now" // the press only decides
+			state = "it starts now" // the request only decides; the call runs afterwards
 		}
 		if card.Gone && verb == store.Approve {
 			state += "; its caller left, so nobody waits for the result"
@@ -284,8 +284,8 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 	}
 }
 
-// approvalsEdit replaces a waiting call by one with other arguments. Where the
-// editor may approve, that is the approval, too.
+// approvalsEdit replaces a waiting call by one with other arguments. If the editor may
+// approve the call, that also approves it.
 func approvalsEdit(ctx context.Context, c *command.Call) error {
 	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
 	if err != nil {
@@ -320,8 +320,8 @@ func approvalsEdit(ctx context.Context, c *command.Call) error {
 	return c.Report(made, "%s edited: call %s replaces it, %s", card.Tool, made.ID, state)
 }
 
-// editInProgram lets the person change the arguments in their editor, until
-// they fit or the person gives up; what was typed last is then in a file.
+// editInProgram opens the arguments in the person's editor until they are valid or the
+// person gives up; the last input is then kept in a file.
 func editInProgram(ctx context.Context, c *command.Call, card store.Card, edit func(json.RawMessage) (store.Call, error)) (made store.Call, err error) {
 	program := chat.Editor(c.Env)
 	if program == "" {
@@ -371,8 +371,8 @@ func others(n int) string {
 	return fmt.Sprintf("%d other people", n)
 }
 
-// approvalsRetry makes a call again. A retry is a yes where who presses may
-// approve; a call that nobody answered is only asked for again.
+// approvalsRetry repeats a call. If the caller may approve it, a retry approves it; for a
+// call that expired unanswered, approval is only requested again.
 func approvalsRetry(ctx context.Context, c *command.Call) error {
 	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
 	if err != nil {
@@ -417,8 +417,8 @@ func checkDigest(c *command.Call, card store.Card) error {
 	return nil
 }
 
-// listGrants returns a person's standing answers; without a person those of
-// everybody that the caller may see.
+// listGrants returns a person's standing answers, or without a person all that the caller
+// may see.
 func listGrants(ctx context.Context, c *api.Client, user, reason string) (api.List[api.GrantView], error) {
 	list, err := api.ListGrants.Call(ctx, c, api.ListGrantsRequest{User: cmp.Or(user, api.Everybody), Reason: reason})
 	if user == "" && errors.Is(err, store.ErrNotFound) { // an older daemon

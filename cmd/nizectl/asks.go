@@ -59,7 +59,7 @@ func asksStats(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// answeredBy are people by how many asks they decided.
+// answeredBy returns the names of people and the number of asks that each decided.
 func answeredBy(people map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(people), func(a, b string) int {
 		if people[a] != people[b] {

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// surfaces are where events come from.
+// surfaces are the surfaces in events.
 var surfaces = command.Each(store.Surfaces, func(s store.Surface) string { return string(s) })
 
 func auditCommand(a *command.App) *cli.Command {
@@ -102,7 +102,7 @@ func audit(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// auditQuery reads the flags that select events.
+// auditQuery returns the query for the flags that select events.
 func auditQuery(c *command.Call) (api.AuditRequest, error) {
 	since, err := timeFlag(c, "since")
 	if err != nil {
@@ -131,12 +131,12 @@ func auditQuery(c *command.Call) (api.AuditRequest, error) {
 	return q, nil
 }
 
-// auditLine lays out one event; a stream has no last row to align by, so the
-// columns are as wide as their contents usually are. On a terminal with fewer
-// columns than that an event takes two lines, cut where a person would cut it.
+// auditLine formats one event. A stream can't be aligned by all its rows, so the columns
+// are as wide as their contents usually are. On a narrower terminal an event takes two
+// lines, broken between columns.
 func auditLine(a *command.App, cells ...string) string {
 	widths := []int{19, 12, 8, 23, 26, 28}
-	const all, subject = 143, 4 // with the outcome; the first cell of the second line
+	const all, subject = 143, 4 // width with the outcome; index of the first cell of the second line
 	narrow := false
 	if a.OutTTY {
 		n := a.Columns()
@@ -222,7 +222,7 @@ func auditVerify(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// checkpointLine says why a checkpoint is there.
+// checkpointLine returns why a checkpoint was made.
 func checkpointLine(p api.Checkpoint) string {
 	switch p.Why {
 	case "pruning":

@@ -51,7 +51,7 @@ func auditExport(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// counter tells how much was written, now and then.
+// counter prints from time to time how much was written.
 type counter struct {
 	w       io.Writer
 	n, told int64
@@ -85,9 +85,9 @@ func exportFields(c *command.Call, x api.Exported) {
 	c.Field("signed by", x.Key)
 }
 
-// verifyExport proves what can be proven of a file: with a key that the reader
-// brings nothing else is needed; without one the daemon says which key is its
-// own, and whether its trail still is the one that was exported.
+// verifyExport verifies a file. With a public key from the reader nothing else is needed.
+// Without one, it asks the daemon for its key and whether the exported trail is still its
+// own.
 func verifyExport(ctx context.Context, c *command.Call, path string) error {
 	f, err := os.Open(path)
 	if err != nil {

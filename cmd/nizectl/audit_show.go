@@ -14,11 +14,11 @@ import (
 	"nize/store"
 )
 
-// longestNumber is how many digits the number of an event has at most; an id, which
-// may be digits alone, has more.
+// longestNumber is the maximum number of digits of an event's number; an id, which may
+// consist of digits, is longer.
 const longestNumber = 12
 
-// auditShow prints an event by its number, or the events about something by its id.
+// auditShow prints an event by its number, or the events about a record by its id.
 func auditShow(ctx context.Context, c *command.Call) error {
 	var events []store.Event
 	var err error
@@ -59,8 +59,8 @@ func eventNumbered(ctx context.Context, c *command.Call, n uint64) ([]store.Even
 	return nil, nil
 }
 
-// eventsAbout returns the events whose subject has the id, oldest first. An id that
-// nize made begins with its time, before which there is no event about it.
+// eventsAbout returns the events whose subject has the id, oldest first. An id of nize
+// begins with its creation time, before which there is no event about it.
 func eventsAbout(ctx context.Context, c *command.Call, given string) ([]store.Event, error) {
 	q := api.AuditRequest{Reason: c.Cmd.String("reason"), Limit: mostEvents}
 	if made, ok := store.TimeOfID(strings.ToUpper(given)); ok && made.Before(c.Now()) {
@@ -91,10 +91,10 @@ func eventsAbout(ctx context.Context, c *command.Call, given string) ([]store.Ev
 	return events, nil
 }
 
-// mostEvents is how many of the newest events are looked through for a subject.
+// mostEvents is how many of the newest events are searched for a subject.
 const mostEvents = 200_000
 
-// showEvent prints an event with everything that it has.
+// showEvent prints all fields of an event.
 func showEvent(c *command.Call, e store.Event) {
 	who := cmp.Or(e.UserName, e.User)
 	if who == "" && e.Erased {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// restartPatience is how long a daemon may take to drain and come back.
+	// restartPatience is how long a daemon may take to drain and restart.
 	restartPatience = 5 * time.Minute
 	restartLook     = 50 * time.Millisecond
 )
@@ -57,7 +57,8 @@ func backup(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// mayWrite asks before a file is replaced; nothing else is.
+// mayWrite asks for confirmation before a regular file is replaced; anything else is
+// refused.
 func mayWrite(c *command.Call, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -71,19 +72,19 @@ func mayWrite(c *command.Call, path string) error {
 	return c.Confirm("Replace %s?", path)
 }
 
-// writePrivate makes a file of mode 0600, whole or not at all: it gets its name
-// when all is on disk.
+// writePrivate writes a file of mode 0600 atomically: it gets its name when everything is
+// on disk.
 func writePrivate(path string, write func(*os.File) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".nize-*") // mode 0600
 	if err != nil {
-		var named *fs.PathError // with a name that nobody gave
+		var named *fs.PathError // the error contains a temporary name
 		if errors.As(err, &named) {
 			err = named.Err
 		}
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	defer os.Remove(f.Name()) // gone once it was renamed
+	defer os.Remove(f.Name()) // has no effect once it was renamed
 	err = write(f)
 	if err == nil {
 		err = f.Sync()
@@ -159,7 +160,7 @@ func restore(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// awaitRestart waits until a daemon answers that started after the one before.
+// awaitRestart waits for the response of a daemon that started after the previous one.
 func awaitRestart(ctx context.Context, c *command.Call, before time.Time) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, restartPatience,
 		fmt.Errorf("nized did not answer again within %s: see its log", command.Span(restartPatience)))

@@ -16,19 +16,19 @@ import (
 	"nize/store"
 )
 
-// botTexts are what nizectl says of connecting a bot, as its platform has it.
+// botTexts are the texts about connecting a bot of one platform.
 type botTexts struct {
-	title     string                              // the platform as people write it
+	title     string                              // the platform's name as displayed
 	usage     string                              // of connect
 	more      string                              // of connect
-	tokens    []string                            // what is asked for, one a line
-	first     string                              // how one begins: the command without a bot
-	team      cli.Flag                            // of connect: where nize is to work; nil where a token says so
-	endpoints string                              // before the paths at which the platform reaches nized
-	commands  func(a *command.App) []*cli.Command // that only this platform has
+	tokens    []string                            // prompts, one per line of input
+	first     string                              // how to begin: shown if there is no bot
+	team      cli.Flag                            // of connect: the workspace or guild; nil if a token contains it
+	endpoints string                              // text before the paths at which the platform reaches nized
+	commands  func(a *command.App) []*cli.Command // commands of this platform only
 }
 
-// textsOf are those of a platform; one that says nothing asks for one token.
+// textsOf returns the texts of a platform; the default asks for one token.
 func textsOf(at store.Surface) botTexts {
 	switch at {
 	case store.OnSlack:
@@ -57,7 +57,7 @@ func botsCommand(a *command.App) *cli.Command {
 	return all
 }
 
-// botCommandsCommands are those that every bot has.
+// botCommandsCommands returns the commands of every bot.
 func botCommandsCommands(a *command.App, name string) []*cli.Command {
 	return []*cli.Command{
 		a.Command(command.Leaf{Name: "start", Usage: "start the bot, now and with the daemon", Run: botsSwitch(name, true)}),
@@ -93,7 +93,7 @@ func botsStatus(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// botsConnect reads tokens, one a line, and never echoes them.
+// botsConnect reads tokens, one per line, and never echoes them.
 func botsConnect(name string, texts botTexts) func(context.Context, *command.Call) error {
 	return func(ctx context.Context, c *command.Call) error {
 		req := api.ConnectBotRequest{Name: name}
@@ -138,7 +138,7 @@ func botsConnect(name string, texts botTexts) func(context.Context, *command.Cal
 	}
 }
 
-// printClaim prints the one line that makes its sender an admin.
+// printClaim prints the message that makes its sender an admin.
 func printClaim(c *command.Call, claim api.Claim) {
 	c.Line("%s", display.Clean(claim.Send))
 	c.Note("send that line in the chat before %s to become an admin there; it works once", claim.Expires.Local().Format(time.TimeOnly))
@@ -172,7 +172,7 @@ func botsSwitch(name string, on bool) func(context.Context, *command.Call) error
 	}
 }
 
-// swept says when it was last looked for people who left.
+// swept returns when the bot last looked for people who left.
 func swept(c *command.Call, s *store.Sweep) string {
 	switch {
 	case s == nil:

@@ -86,8 +86,8 @@ func discordInvite(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// botAccessCommand says who may talk to a bot, where its platform knows more of
-// that than bots.access.
+// botAccessCommand sets who may use a bot, if its platform knows more about people than
+// bots.access.
 func botAccessCommand(a *command.App) *cli.Command {
 	return command.Group("access", "set who may talk to a bot",
 		a.Command(command.Leaf{Name: string(store.OnDiscord), Usage: "set who may talk to nize on Discord", Run: discordAccess, Flags: []cli.Flag{

@@ -36,7 +36,7 @@ func projectFlag() cli.Flag {
 	return &cli.StringFlag{Name: "project", Usage: "of this `PROJECT`"}
 }
 
-// userOrProject is whose numbers are asked for; "" is everybody's.
+// userOrProject returns the user or project given by flags; "" is everyone.
 func userOrProject(c *command.Call) string {
 	if of := c.Cmd.String("project"); of != "" {
 		return "project:" + of
@@ -44,7 +44,7 @@ func userOrProject(c *command.Call) string {
 	return c.Cmd.String("user")
 }
 
-// budgetSubject is whose budget a command is about.
+// budgetSubject returns the subject of the budget given by flags.
 func budgetSubject(c *command.Call) (string, error) {
 	subject, of := c.Arg(0), c.Cmd.String("project")
 	switch {
@@ -62,7 +62,7 @@ func budgetSubject(c *command.Call) (string, error) {
 
 func toolFlag(usage string) cli.Flag { return &cli.StringFlag{Name: "tool", Usage: usage} }
 
-// budgetSubjects offers those that have a budget; * is none for a shell.
+// budgetSubjects completes subjects with a budget; it omits *, which shells expand.
 func budgetSubjects(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListBudgets.Call(ctx, c, api.ListBudgetsRequest{})
 	names := command.Each(list.Items, func(b api.Budget) string { return b.Name })

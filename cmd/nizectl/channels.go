@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// channelKeys are what can be set of a channel, as flags.
+// channelKeys are the settings of a channel, as flags.
 var channelKeys = []string{"agent", "model", "mode", "servers", "approvers", "language", "admins"}
 
 func botChannelsCommand(a *command.App) *cli.Command {
@@ -99,7 +99,7 @@ func channelsSet(ctx context.Context, c *command.Call) error {
 	return c.Report(v, "%s is set up", v.Place)
 }
 
-// namesIn are the parts of a value between commas.
+// namesIn splits a value at commas.
 func namesIn(value string) []string {
 	out := []string{}
 	for w := range strings.SplitSeq(value, ",") {

@@ -18,16 +18,16 @@ const (
 	leastBar     = 4
 )
 
-// chart is bars beside names and numbers, as wide as the terminal. Nothing in
-// it is told by a colour.
+// chart is a bar chart with names and numbers, as wide as the terminal. It doesn't depend
+// on colors.
 type chart struct {
 	columns int
-	blocks  bool // eighths of a block may be drawn; else hashes
+	blocks  bool // draw eighths of a block; otherwise hashes
 	names   []string
 	values  []int64
 }
 
-// chartWidth is how many columns there are for a chart.
+// chartWidth returns the number of columns for a chart.
 func chartWidth(a *command.App) int {
 	n, err := strconv.Atoi(a.Env("COLUMNS"))
 	if err != nil || n <= 0 {
@@ -36,7 +36,7 @@ func chartWidth(a *command.App) int {
 	return min(max(n, leastColumns), 200)
 }
 
-// drawsBlocks says whether the locale has more than ASCII.
+// drawsBlocks reports whether the locale has more than ASCII.
 func drawsBlocks(a *command.App) bool {
 	locale := cmp.Or(a.Env("LC_ALL"), a.Env("LC_CTYPE"), a.Env("LANG"))
 	return strings.Contains(strings.ReplaceAll(strings.ToLower(locale), "-", ""), "utf8") && a.Env("TERM") != "dumb"
@@ -69,17 +69,17 @@ func usageChart(c *command.Call, r store.UsageReport, zone *time.Location) {
 	}
 }
 
-// everyDay adds the days without a call, so that distances are true.
+// everyDay adds the days without a call, so that the time axis is linear.
 func everyDay(r store.UsageReport, now time.Time) []store.UsageRow {
 	first := r.Since
 	if first.IsZero() {
-		first, _ = time.Parse(time.DateOnly, r.Rows[0].Key) // a day that cannot be read is the year 1, which the bound below ends
+		first, _ = time.Parse(time.DateOnly, r.Rows[0].Key) // if the day can't be parsed, this is year 1, and the bound below applies
 	}
 	byDay := map[string]store.UsageRow{}
 	for _, row := range r.Rows {
 		byDay[row.Key] = row
 	}
-	const most = 400 // days, as long as usage is kept by default
+	const most = 400 // days, the default retention of usage
 	y, m, d := first.Date()
 	var out []store.UsageRow
 	for i := range most {
@@ -92,21 +92,21 @@ func everyDay(r store.UsageReport, now time.Time) []store.UsageRow {
 		row.Key = day
 		out = append(out, row)
 	}
-	if len(byDay) > 0 { // some lie outside: then only those with calls
+	if len(byDay) > 0 { // some are out of range: then show only days with calls
 		return r.Rows
 	}
 	return out
 }
 
-// lines draws the chart. The largest value has the longest bar; one that is not
-// 0 has some bar.
+// lines returns the chart. The largest value has the longest bar; every value except 0 has
+// a visible bar.
 func (c chart) lines() []string {
 	var widest, digits int
 	var most int64
 	for i, name := range c.names {
 		widest, digits, most = max(widest, display.Width(name)), max(digits, len(thousands(c.values[i]))), max(most, c.values[i])
 	}
-	// Two gaps of one column; the name yields before the bar does.
+	// Two gaps of one column; the name shrinks before the bar does.
 	available := c.columns - digits - 2
 	nameWidth := min(widest, max(available-max(leastBar, available/2), 1))
 	bar := max(available-nameWidth, 1)
@@ -121,7 +121,7 @@ func (c chart) lines() []string {
 	return out
 }
 
-// eighths are the parts of a block, from one to seven.
+// eighths are the partial blocks, from one to seven eighths.
 var eighths = []rune("▏▎▍▌▋▊▉")
 
 func (c chart) bar(n, most int64, columns int) string {
@@ -140,7 +140,7 @@ func (c chart) bar(n, most int64, columns int) string {
 	return s
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -26,8 +26,8 @@ func chatCommand(a *command.App) *cli.Command {
 	return command
 }
 
-// runChat hands over to the package chat, which reads keys and Ctrl-C itself: once
-// stops the turn, twice leaves. So only SIGTERM still ends the context.
+// runChat runs the package chat, which reads keys and Ctrl-C itself: pressed once it stops
+// the turn, twice it leaves. So only SIGTERM ends the context.
 func runChat(ctx context.Context, c *command.Call) error {
 	if c.Cmd.IsSet("message") && c.Cmd.String("message") == "" {
 		return command.Usagef("-m is empty: say something, or leave it out to chat")

@@ -35,7 +35,7 @@ func settingNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return command.Each(list.Items, func(s api.Setting) string { return s.Name }), err
 }
 
-// settings are all of the system's, or of the person that --user names.
+// settings returns all settings of the system, or of the person given by --user.
 func settings(ctx context.Context, c *command.Call) ([]api.Setting, error) {
 	list, err := api.ListSettings.Call(ctx, c.API, api.ListSettingsRequest{User: c.Cmd.String("user"), Reason: c.Cmd.String("reason")})
 	return list.Items, err
@@ -109,7 +109,7 @@ func configUnset(ctx context.Context, c *command.Call) error {
 	return c.Report(s, "%s is %s again (%s)", s.Name, settingText(s), s.Source)
 }
 
-// settingText is a value within a sentence.
+// settingText returns a value as part of a sentence.
 func settingText(s api.Setting) string {
 	if s.Value == "" {
 		return "empty"
@@ -117,7 +117,7 @@ func settingText(s api.Setting) string {
 	return command.Clip(s.Value, 60)
 }
 
-// wanted says what kind of value a setting takes, and from which range.
+// wanted returns the type and range of a setting's values.
 func wanted(s api.Setting) string {
 	switch {
 	case len(s.Choices) > 0:

@@ -14,7 +14,7 @@ import (
 	"nize/store/printable"
 )
 
-// conversationsCommands are the commands about what was said, beside chat itself.
+// conversationsCommands returns the commands for conversations except chat itself.
 func conversationsCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
 		a.Command(command.Leaf{Name: "list", Usage: "list the conversations that you began, in any chat", Run: conversationsList}),
@@ -73,7 +73,7 @@ func conversationsShow(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// speaker is who says a turn.
+// speaker returns the author of a turn.
 func speaker(t store.Turn) string {
 	switch t.Role {
 	case store.FromUser:

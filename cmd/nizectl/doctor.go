@@ -70,9 +70,9 @@ func withoutOK(all []api.Finding) []api.Finding {
 	return rest
 }
 
-// printFindings prints one finding after the other, its text wrapped on a
-// terminal, and its cure below it on a line of its own: a command that is cut
-// to a column is of no use.
+// printFindings prints one finding after the other, its text wrapped on a terminal, and the
+// suggested command below it on a line of its own: a command that is cut to fit a column
+// can't be used.
 func printFindings(c *command.Call, d api.Diagnosis) {
 	wide := 0
 	for _, f := range d.Findings {

@@ -31,7 +31,7 @@ func usersFlag(name, usage string) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: "`USERS`, with commas: " + usage + "; may be repeated"}
 }
 
-// usersOf returns the names in a flag of usersFlag, split at commas.
+// usersOf splits the value of a usersFlag at commas, which names don't contain.
 func usersOf(c *command.Call, flag string) []string {
 	var out []string
 	for _, value := range c.Cmd.StringSlice(flag) {
@@ -73,7 +73,7 @@ func groupsList(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// groupSource says where a group's members are kept, "" for here.
+// groupSource returns where a group's members come from, "" for a list.
 func groupSource(g api.GroupView) string {
 	if g.Source == "" {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"nize/store"
 )
 
-// helpCommand explains a command or prints a page of the documentation; it stands at
-// the root alone, since one in every group would shadow a name.
+// helpCommand explains a command or prints a page of the documentation. It exists only at
+// the root, since in every group it would shadow a name.
 func helpCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "help", Args: "[COMMAND|TOPIC...]", Usage: "explain a command or print a topic", Names: command.Fixed(topicNames()...), Run: func(ctx context.Context, c *command.Call) error {
 		at := c.Cmd.Root()
@@ -44,8 +44,8 @@ func showHelp(a *command.App, root *cli.Command) error {
 	return nil
 }
 
-// topic prints the page that args name, or the parts of it whose heading has
-// the words that follow.
+// topic prints the page that args names, or the parts of it whose heading contains the
+// words that follow.
 func topic(c *command.Call, at *cli.Command, args []string) error {
 	names := command.Visible(at)
 	if at == c.Cmd.Root() {
@@ -60,8 +60,8 @@ func topic(c *command.Call, at *cli.Command, args []string) error {
 	return command.Usagef("help: unknown command %q: %s has %s", args[0], at.FullName(), strings.Join(names, ", "))
 }
 
-// printPage prints a page, or the parts of it whose heading has the words. A
-// terminal gets it rendered, and in a pager if it is long.
+// printPage prints a page, or the parts of it whose heading contains the words. On a
+// terminal it is rendered, and shown in a pager if it is long.
 func printPage(c *command.Call, t nize.Topic, words string) error {
 	text := strings.TrimSpace(t.Text())
 	if words != "" {
@@ -90,8 +90,8 @@ var (
 	pagePiece = regexp.MustCompile(`(?m)^(<[^>]+>)+\n?|!\[[^\]]*\]\([^)]*\)`)
 )
 
-// forTerminal takes out of a page what a terminal can't follow: pictures, and
-// links to files, of which those to another page name its topic.
+// forTerminal removes from a page what a terminal can't follow: pictures, and links to
+// files; a link to another page is replaced by its topic.
 func forTerminal(t nize.Topic, text string) string {
 	text = pagePiece.ReplaceAllString(text, "")
 	return pageLink.ReplaceAllStringFunc(text, func(link string) string {

@@ -45,7 +45,7 @@ func usersRemove(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// reaches says whether somebody can come in with one of the identities.
+// reaches reports whether a person can sign in with one of the identities.
 func reaches(identities []string) bool {
 	for _, id := range identities {
 		if !strings.HasPrefix(id, "named:") {

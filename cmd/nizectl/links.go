@@ -63,7 +63,7 @@ func usersLink(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// described is a user as others know them.
+// described returns the name and identities by which others know a user.
 func described(u store.User) string {
 	return fmt.Sprintf("%s (%s, %s)", u.Name, u.Role, strings.Join(u.Identities, ", "))
 }

@@ -1,19 +1,18 @@
-// nizectl is the operator's hand: it talks to nized's control socket and to
-// nothing else. What needs a database that no daemon has open it lets nized do
-// (package database).
+// Command nizectl is the command-line client of nized; it uses only nized's control socket.
 //
-// One noun has one file, or a room where it needs several (servers, chat). A
-// command ([command.Leaf]) reads its flags and arguments, asks the daemon
-// through daemon/api, and returns an error or prints an answer; only run, here,
-// turns errors into text and exit codes. Answers go to standard output,
-// everything else to standard error. What came from a server, a model or a
-// person is printed by [display.Clean] alone, so that no escape sequence of
-// theirs reaches the terminal. Every command has --json, whose field names are
-// those of daemon/api and never change.
+// Commands for a database that no daemon has open run nized (package database).
 //
-// A command must be quick (8 ms for the whole process): nothing is
-// dialled, read or looked up before the command that needs it runs, and
-// text/template stays out of the binary (tag urfave_cli_no_template).
+// Each noun has one file, or a package if it needs several (servers, chat). A command
+// ([command.Leaf]) reads its flags and arguments, sends requests through daemon/api, and
+// returns an error or prints an answer; only run, here, converts errors into text and exit
+// codes. Answers are printed to standard output, everything else to standard error. Text
+// from a server, a model or a person is printed only through [display.Clean], so that none
+// of its escape sequences reaches the terminal. Every command has --json, whose field names
+// are those of daemon/api and never change.
+//
+// A command must be fast (8 ms for the whole process): nothing is dialed, read or looked up
+// before the command that needs it runs, and text/template stays out of the binary (tag
+// urfave_cli_no_template).
 package main
 
 import (
@@ -40,17 +39,17 @@ import (
 	"nize/store"
 )
 
-func init() { cli.HelpPrinter = command.PrintHelp } // the library has it as a variable alone
+func init() { cli.HelpPrinter = command.PrintHelp } // the library only offers a variable
 
 func main() { os.Exit(Main(300 * time.Millisecond)) }
 
-// Main runs nizectl with the process's arguments and streams and returns the
-// exit code. It is apart from main so that the scripts in testdata can run the
-// real thing. tabWait is how long a person who pressed Tab waits for names.
+// Main runs nizectl with the process's arguments and streams and returns the exit code. It
+// is separate from main so that the scripts in testdata can run the real program. tabWait
+// is how long completion waits for names.
 func Main(tabWait time.Duration) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	a := &command.App{
 		In:      os.Stdin,
 		Raw:     os.Stdout,
@@ -72,7 +71,7 @@ func Main(tabWait time.Duration) int {
 	return run(ctx, a, os.Args[1:])
 }
 
-// terminalSize is that of standard output; without a terminal both are 0.
+// terminalSize returns the size of standard output; without a terminal both are 0.
 func terminalSize() (columns, rows int) {
 	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
@@ -81,11 +80,11 @@ func terminalSize() (columns, rows int) {
 	return columns, rows
 }
 
-// variables are those that nizectl reads.
+// variables are the environment variables that nizectl reads.
 var variables = []string{"NIZE_SOCKET", "NIZE_DATA_DIR"}
 
-// nameMisspelled tells a person at a terminal of a variable that is almost one
-// of nizectl's: all others may be nized's, which names what it doesn't know.
+// nameMisspelled warns at a terminal about a variable with almost the name of one of
+// nizectl's. It ignores all others: they may be nized's, which reports unknown ones itself.
 func nameMisspelled(a *command.App, environ []string) {
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
@@ -99,8 +98,8 @@ func nameMisspelled(a *command.App, environ []string) {
 	}
 }
 
-// run runs one command line and returns its exit code. It is the one place
-// where an error becomes text and a code.
+// run runs one command line and returns its exit code. It is the only place where an error
+// is converted into text and a code.
 func run(ctx context.Context, a *command.App, args []string) int {
 	err := rootCommand(a).Run(ctx, append([]string{"nizectl"}, args...))
 	if flushErr := a.Out.Flush(); err == nil && flushErr != nil {
@@ -122,11 +121,11 @@ func run(ctx context.Context, a *command.App, args []string) int {
 	return api.ExitCode(err)
 }
 
-// longestWord is how many columns a word of an error may have: somebody who
-// pasted a whole file as a name shall still see what was wrong with it.
+// longestWord limits the columns of a word in an error, so that the error stays readable if
+// a whole file was pasted as a name.
 const longestWord = 300
 
-// oneLine makes an error's text one line without control characters.
+// oneLine returns an error's text as one line without control characters.
 func oneLine(s string) string {
 	words := strings.Fields(s)
 	for i, w := range words {
@@ -135,7 +134,7 @@ func oneLine(s string) string {
 	return strings.Join(words, " ")
 }
 
-// rootCommand is the whole tree of commands.
+// rootCommand returns the whole tree of commands.
 func rootCommand(a *command.App) *cli.Command {
 	root := &cli.Command{
 		Name:                  "nizectl",
@@ -145,7 +144,7 @@ func rootCommand(a *command.App) *cli.Command {
 		HideHelpCommand:       true,
 		Writer:                a.Out,
 		ErrWriter:             a.Err,
-		ExitErrHandler:        func(context.Context, *cli.Command, error) {}, // or cli.Exit ends the process inside Run
+		ExitErrHandler:        func(context.Context, *cli.Command, error) {}, // otherwise cli.Exit ends the process inside Run
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "socket", Usage: "the daemon's control `SOCKET` (default: $NIZE_SOCKET, or where nized puts it)"},
 			&cli.BoolFlag{Name: "json", Usage: "answer in JSON, for programs"},
@@ -174,7 +173,7 @@ func rootCommand(a *command.App) *cli.Command {
 	return root
 }
 
-// category puts commands under one heading of the help.
+// category sets the help category of commands.
 func category(name string, commands ...*cli.Command) []*cli.Command {
 	for _, c := range commands {
 		c.Category = name
@@ -182,8 +181,8 @@ func category(name string, commands ...*cli.Command) []*cli.Command {
 	return commands
 }
 
-// hookCommand is the hook of the coding agents. It is the singular of hooks as
-// well, so it has those commands, too.
+// hookCommand returns the hook of the coding agents. Its name is also the singular of
+// hooks, so it has those commands, too.
 func hookCommand(a *command.App) *cli.Command {
 	hook := clients.HookCommand(a)
 	hook.Commands = hooksCommand(a).Commands

@@ -37,7 +37,7 @@ func modelsCommand(a *command.App) *cli.Command {
 	)
 }
 
-// modelTargets offers what the names are mapped to.
+// modelTargets completes the targets of names.
 func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListModels.Call(ctx, c, api.Empty{})
 	var targets []string
@@ -48,12 +48,12 @@ func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
 	return slices.Compact(targets), err
 }
 
-// untriedFlag takes a model that the provider does not list.
+// untriedFlag accepts a model that the provider does not list.
 func untriedFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "force", Usage: "also where the provider does not list the model"}
 }
 
-// offeredModels lists what a provider offers.
+// offeredModels lists the models of a provider.
 func offeredModels(ctx context.Context, c *command.Call, provider string) error {
 	done := c.Busy("asking %s …", provider)
 	test, err := api.TestProvider.Call(ctx, c.API, api.ProviderRequest{Name: provider})
@@ -113,7 +113,7 @@ func modelsList(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// checkTarget wants provider/model.
+// checkTarget returns an error if target is not provider/model.
 func checkTarget(target string) error {
 	provider, model, ok := strings.Cut(target, "/")
 	if !ok || provider == "" || model == "" {
@@ -142,7 +142,7 @@ func modelsSet(ctx context.Context, c *command.Call) error {
 	return c.Report(m, "%s is %s%s", m.Name, m.Target, defaultWord(m.ModelName))
 }
 
-// sayUnchecked says that nobody knows whether there is such a model.
+// sayUnchecked prints that the existence of the model could not be checked.
 func sayUnchecked(c *command.Call, m api.MappedModel) {
 	if m.Unchecked != "" && !c.JSON {
 		c.Note("it could not be checked whether there is %s", m.Unchecked)
@@ -232,7 +232,7 @@ func modelsPrice(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// priceText is a price and where it is from.
+// priceText returns a price and its source.
 func priceText(p api.PriceView) string {
 	switch {
 	case p.Source == "local":
@@ -249,5 +249,5 @@ func priceText(p api.PriceView) string {
 	return text + " (set)"
 }
 
-// dollars writes a price with as many digits as it has.
+// dollars formats a price with all its digits.
 func dollars(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', -1, 64) }

@@ -71,7 +71,7 @@ func providersAdd(ctx context.Context, c *command.Call) error {
 	return c.Report(made, "provider %s (%s) works: %s%s in %s; %s", made.Name, made.Kind, command.Count(len(made.Found.Models), "model"), at, command.Millis(made.Found.TookMS), next)
 }
 
-// keyNeed says whether a provider has a key.
+// keyNeed is whether a provider needs a key.
 type keyNeed int
 
 const (
@@ -80,13 +80,13 @@ const (
 	needsKey
 )
 
-// providerFromFlags reads the command line and says whether a key is to be read.
+// providerFromFlags parses the command line and returns whether a key must be read.
 func providerFromFlags(c *command.Call) (p api.AddProviderRequest, need keyNeed, err error) {
 	p = api.AddProviderRequest{Name: c.Arg(0), Kind: c.Cmd.String("kind"), BaseURL: c.Cmd.String("base-url"), Try: !c.Cmd.Bool("force")}
 	if store.LooksSecret(p.Name) {
 		return p, noKey, command.Usagef("that looks like a key, not a name: nizectl providers add NAME < key.txt")
 	}
-	byAddress := p.BaseURL != "" && !slices.Contains(kinds, p.Name) // then the daemon knows the kind
+	byAddress := p.BaseURL != "" && !slices.Contains(kinds, p.Name) // then the daemon determines the kind
 	if p.Kind == "" && !byAddress {
 		p.Kind = p.Name
 	}
@@ -113,7 +113,7 @@ func providerFromFlags(c *command.Call) (p api.AddProviderRequest, need keyNeed,
 	return p, needsKey, nil
 }
 
-// providerKey reads a key; where the service may do without, an empty line is none.
+// providerKey reads a key; if the service may need none, an empty line is accepted.
 func providerKey(c *command.Call, name string, maybe bool) (string, error) {
 	what := "the key of " + name
 	if file := c.Cmd.String("key-file"); file != "" {

@@ -20,8 +20,8 @@ func reindexCommand(a *command.App) *cli.Command {
 	}})
 }
 
-// reindex prints a line for each server that changed or failed; a failed one
-// makes the whole thing exit 1, so that cron tells somebody.
+// reindex prints a line for each server that changed or failed. If one failed, the exit
+// code is 1, so that cron reports it.
 func reindex(ctx context.Context, c *command.Call) error {
 	var summary *api.ReindexSummary
 	var failed []string
@@ -52,7 +52,7 @@ func reindex(ctx context.Context, c *command.Call) error {
 	switch {
 	case summary == nil:
 		return command.Failf(api.ExitFailed, "nized broke off the reindex; the old index still answers, see its log and try again")
-	case len(failed) > summary.Failed: // not of servers alone
+	case len(failed) > summary.Failed: // not only servers failed
 		return command.Failf(api.ExitFailed, "failed: %s", strings.Join(failed, "; "))
 	case len(failed) > 0:
 		return command.Failf(api.ExitFailed, "%s failed: %s", command.Count(len(failed), "server"), strings.Join(failed, "; "))
@@ -63,7 +63,7 @@ func reindex(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// reindexLine is a server's line: what changed, or that nothing did.
+// reindexLine returns the line of a server: its changes, or that there were none.
 func reindexLine(l api.ReindexLine) string {
 	switch {
 	case l.Error != "":

@@ -35,7 +35,7 @@ func statusCommand(a *command.App) *cli.Command {
 		}})
 }
 
-// sessions are those of MCP clients.
+// sessions describes the sessions of MCP clients.
 func sessions(st api.Status) string {
 	text := command.Count(st.Sessions, "MCP session")
 	if st.SessionsEnded > 0 {
@@ -44,7 +44,8 @@ func sessions(st api.Status) string {
 	return text
 }
 
-// connections are those to the HTTP listener; "" is of a nized that doesn't count them.
+// connections describes the connections to the HTTP listener; "" if nized doesn't count
+// them.
 func connections(st api.ConnectionStatus) string {
 	if st.Most == 0 {
 		return ""
@@ -136,7 +137,7 @@ func printReplicas(c *command.Call, list []api.Replica) {
 	t.Print("")
 }
 
-// megabytes is a size for people.
+// megabytes formats a size for people.
 func megabytes(n uint64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
 }

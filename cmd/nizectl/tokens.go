@@ -51,8 +51,7 @@ func tokensCreate(ctx context.Context, c *command.Call) error {
 	return printToken(c, made)
 }
 
-// printToken prints the secret alone on standard output, so that it can be
-// caught by a script.
+// printToken prints only the secret on standard output, so that scripts can capture it.
 func printToken(c *command.Call, made api.CreatedToken) error {
 	if c.JSON {
 		return c.PrintJSON(api.MintedToken{Token: made.Token, Secret: made.Secret})
@@ -62,7 +61,7 @@ func printToken(c *command.Call, made api.CreatedToken) error {
 	return nil
 }
 
-// spanFlag reads a flag that is a duration; 0 where it was not given.
+// spanFlag returns the value of a duration flag; 0 if it was not given.
 func spanFlag(c *command.Call, name string) (store.Duration, error) {
 	text := c.Cmd.String(name)
 	if !c.Cmd.IsSet(name) {
@@ -112,7 +111,7 @@ func tokensList(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// stateOf is the state of a token in words; one that was rotated works on for a while.
+// stateOf describes the state of a token; a rotated one stays valid for a while.
 func stateOf(c *command.Call, tok api.TokenView) string {
 	if until, ok := tok.Rotated(time.Now()); ok && tok.State == "active" {
 		return "rotated, works until " + c.When(until)

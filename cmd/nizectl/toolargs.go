@@ -11,11 +11,11 @@ import (
 	"nize/store/printable"
 )
 
-// Arguments of a tool as words of a command line: key=value, which the schema of
-// the tool gives its type, and key:=json. A word that can be read in two ways is
-// refused, since a call with the wrong one may do harm.
+// Arguments of a tool as words of a command line: key=value, where the tool's schema
+// determines the type, and key:=json. A word that can be read in two ways is refused, since
+// a call with the wrong one may do harm.
 
-// wordArgs reads the words into the arguments of the tool called id.
+// wordArgs parses the words into the arguments of the tool called id.
 func wordArgs(id string, schema json.RawMessage, words []string) (json.RawMessage, error) {
 	root := argSchema{raw: schema}
 	root.read()
@@ -69,7 +69,7 @@ func wordArgs(id string, schema json.RawMessage, words []string) (json.RawMessag
 	return b.Bytes(), nil
 }
 
-// argument is the value of a parameter for which these texts were given.
+// argument returns the value of a parameter that was given with these texts.
 func (s *argSchema) argument(id, key string, texts []string) (json.RawMessage, error) {
 	if parent, _, nested := strings.Cut(key, "."); nested && !s.has(key) && s.has(parent) {
 		return nil, command.Usagef("%s is no parameter of %s, but %s is: give it whole, such as %s:='{…}'", key, id, parent, parent)
@@ -91,8 +91,8 @@ func (s *argSchema) argument(id, key string, texts []string) (json.RawMessage, e
 	return p.value(key, texts[0])
 }
 
-// list is a list of the texts. A text with a comma is two numbers, but it may be
-// one string.
+// list returns the texts as a list. A text with a comma is two numbers, but it may be one
+// string.
 func (s *argSchema) list(key string, texts []string) (json.RawMessage, error) {
 	items := s.items()
 	comma := !slices.ContainsFunc(items.types, func(t string) bool { return t != "number" && t != "integer" && t != "boolean" }) && len(items.types) > 0
@@ -125,7 +125,7 @@ func (s *argSchema) list(key string, texts []string) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// value is the one reading of a text that the schema allows.
+// value returns the only value that a text can stand for according to the schema.
 func (s *argSchema) value(key, text string) (json.RawMessage, error) {
 	types := s.types
 	if len(types) == 0 {
@@ -158,7 +158,7 @@ func (s *argSchema) value(key, text string) (json.RawMessage, error) {
 	return nil, command.Usagef("%s=%s: want %s", key, command.Clip(text, 40), wantedTypes(types))
 }
 
-// reading is the text as a value of that type, nil if it is none.
+// reading returns the text as a value of that type, nil if it can't be one.
 func reading(kind, text string) json.RawMessage {
 	raw := json.RawMessage(text)
 	first := byte(0)
@@ -192,7 +192,7 @@ func reading(kind, text string) json.RawMessage {
 	return nil
 }
 
-// wantedTypes names types for people.
+// wantedTypes returns the names of types for people.
 func wantedTypes(types []string) string {
 	names := map[string]string{"string": "a text", "number": "a number", "integer": "a whole number", "boolean": "true or false", "null": "null", "array": "a list", "object": "an object"}
 	var out []string
@@ -209,7 +209,7 @@ func example(types []string) string {
 	return "[…]"
 }
 
-// jsonText is a text as JSON, which escapes no more than it must.
+// jsonText returns a text as JSON with the minimum of escapes.
 func jsonText(s string) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -218,22 +218,22 @@ func jsonText(s string) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// argSchema is what the words need to know of a schema.
+// argSchema is the part of a schema that is needed for parsing words.
 type argSchema struct {
 	raw    json.RawMessage
 	defs   *argSchema // the document that references point into
 	fields map[string]json.RawMessage
-	types  []string // none: any
+	types  []string // empty: any
 	enum   []string // as JSON
-	closed bool     // nothing besides its properties
+	closed bool     // no other properties are allowed
 }
 
-// deepest is how many references and alternatives are followed.
+// deepest limits the depth of references and alternatives.
 const deepest = 8
 
 func (s *argSchema) read() { s.readTo(deepest) }
 
-// readTo fills in the types and the enum.
+// readTo sets the types and the enum.
 func (s *argSchema) readTo(depth int) {
 	var document struct {
 		Ref        string                     `json:"$ref"`
@@ -250,7 +250,7 @@ func (s *argSchema) readTo(depth int) {
 		s.defs = s
 	}
 	if depth == 0 || json.Unmarshal(s.raw, &document) != nil {
-		return // anything goes
+		return // any value is allowed
 	}
 	s.fields = document.Properties
 	s.closed = string(document.Additional) == "false"
@@ -291,7 +291,7 @@ func (s *argSchema) readTo(depth int) {
 	for _, raw := range slices.Concat(document.Any, document.One) {
 		other := sub(raw)
 		if len(other.types) == 0 {
-			s.types, s.enum = nil, nil // one of them takes anything
+			s.types, s.enum = nil, nil // one of them allows any value
 			return
 		}
 		take(other)
@@ -319,7 +319,7 @@ func (s *argSchema) readTo(depth int) {
 	}
 }
 
-// at is what a reference within the document points to, nil if there is nothing.
+// at returns the target of a reference within the document, nil if there is none.
 func (s *argSchema) at(ref string) json.RawMessage {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
@@ -339,7 +339,7 @@ func (s *argSchema) at(ref string) json.RawMessage {
 
 func (s *argSchema) has(key string) bool { return s.fields[key] != nil }
 
-// names are the parameters.
+// names returns the names of the parameters.
 func (s *argSchema) names() []string {
 	var out []string
 	for name := range s.fields {
@@ -349,14 +349,14 @@ func (s *argSchema) names() []string {
 	return out
 }
 
-// parameter is the schema of one.
+// parameter returns the schema of a parameter.
 func (s *argSchema) parameter(key string) *argSchema {
 	p := &argSchema{raw: s.fields[key], defs: s.defs}
 	p.read()
 	return p
 }
 
-// items is the schema of the items of a list.
+// items returns the schema of the items of a list.
 func (s *argSchema) items() *argSchema {
 	raw := s.raw
 	for range deepest {

@@ -15,11 +15,11 @@ import (
 	"nize/store/printable"
 )
 
-// What a call returned, for a person: the text of a tool, the messages of a prompt,
-// the contents of a resource. Pictures and other bytes are saved with -o.
+// The result of a call for a person: the text of a tool, the messages of a prompt, the
+// contents of a resource. Images and other bytes are saved with -o.
 
-// item is a part of a result: of a tool's content, of a resource's contents, or what
-// a message of a prompt says.
+// item is a part of a result: of a tool's content, of a resource's contents, or of a
+// prompt's message.
 type item struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -30,7 +30,7 @@ type item struct {
 	Resource *item  `json:"resource"`
 }
 
-// bytesOf are the bytes that an item holds besides text; nil if there are none.
+// bytesOf returns the bytes of an item that is not text; nil if there are none.
 func (i item) bytesOf() (data []byte, kind string) {
 	if i.Resource != nil {
 		return i.Resource.bytesOf()
@@ -46,7 +46,7 @@ func (i item) bytesOf() (data []byte, kind string) {
 	return data, i.MimeType
 }
 
-// parts are the items of a result, and the texts of one that is no tool's.
+// parts returns the items of a result, and the texts of one that is not a tool's.
 func parts(raw json.RawMessage) (items []item, texts []string) {
 	var result struct {
 		Content  []item `json:"content"`
@@ -79,7 +79,7 @@ func parts(raw json.RawMessage) (items []item, texts []string) {
 	return append(items, result.Content...), texts
 }
 
-// printResult prints what a call returned.
+// printResult prints the result of a call.
 func printResult(c *command.Call, result *store.Result) {
 	_, texts := parts(passed(result))
 	if len(texts) == 0 {
@@ -91,7 +91,7 @@ func printResult(c *command.Call, result *store.Result) {
 	}
 }
 
-// passed is the result object; nil if there is none.
+// passed returns the result object; nil if there is none.
 func passed(r *store.Result) json.RawMessage {
 	if r == nil || r.Error != nil {
 		return nil
@@ -99,8 +99,8 @@ func passed(r *store.Result) json.RawMessage {
 	return r.Passed()
 }
 
-// saveResult writes the pictures, sounds and other bytes of a result to the file, and
-// to more beside it if there are several; of a result without any, its text.
+// saveResult writes the images, sounds and other bytes of a result to the file, and to
+// further files if there are several. If there are none, it writes its text.
 func saveResult(c *command.Call, path string, result *store.Result) error {
 	items, texts := parts(passed(result))
 	var files [][]byte
@@ -119,7 +119,7 @@ func saveResult(c *command.Call, path string, result *store.Result) error {
 	}
 	for n, data := range files {
 		to := numbered(path, n)
-		if n > 0 { // the first one was asked about before the call
+		if n > 0 { // the first file was confirmed before the call
 			if err := mayWrite(c, to); err != nil {
 				return err
 			}
@@ -133,7 +133,7 @@ func saveResult(c *command.Call, path string, result *store.Result) error {
 	return nil
 }
 
-// numbered is the name of the n-th file: shot.png, shot-2.png.
+// numbered returns the name of the n-th file: shot.png, shot-2.png.
 func numbered(path string, n int) string {
 	if n == 0 {
 		return path

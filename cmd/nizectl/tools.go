@@ -100,7 +100,7 @@ func toolsSearch(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// why is what put a tool in its place, the weightiest reason first.
+// why returns the reasons for a tool's rank, the most important first.
 func why(shares []api.Share) string {
 	shares = slices.Clone(shares)
 	slices.SortStableFunc(shares, func(a, b api.Share) int { return cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)) })
@@ -164,7 +164,7 @@ func toolsShow(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// claims is what the server says of the tool.
+// claims returns the server's claims about the tool.
 func claims(a store.Annotations) string {
 	var words []string
 	for _, hint := range []struct {
@@ -207,7 +207,7 @@ func toolsDomains(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// domainTools lists a domain, page after page.
+// domainTools lists all pages of a domain.
 func domainTools(ctx context.Context, c *command.Call) error {
 	var all []api.ToolView
 	for cursor := ""; ; {
@@ -228,7 +228,7 @@ func domainTools(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// pollEvery is how often a call that waits for somebody else is looked at.
+// pollEvery is how often a call that waits for another person is polled.
 const pollEvery = 500 * time.Millisecond
 
 func toolsCall(ctx context.Context, c *command.Call) error {
@@ -242,7 +242,7 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 			return err
 		}
 	}
-	follow := strconv.FormatInt(c.Now().UnixNano(), 36) // one's own: nobody else follows it
+	follow := strconv.FormatInt(c.Now().UnixNano(), 36) // a key of its own, which no one else follows
 	done := followProgress(ctx, c, id, follow)
 	record, err := api.CallTool.Call(ctx, c.API, api.CallToolRequest{ID: id, Args: args, Follow: follow})
 	done()
@@ -290,8 +290,8 @@ func callArgs(ctx context.Context, c *command.Call, id string) (json.RawMessage,
 	return wordArgs(id, tool.InputSchema, c.Args[1:])
 }
 
-// readArgs reads --args and checks that it is one JSON object, so that a slip
-// at the keyboard is told as what it is.
+// readArgs reads --args and checks that it is one JSON object, so that a typing error is
+// reported as such.
 func readArgs(c *command.Call) (json.RawMessage, error) {
 	text, err := c.TextOrFile("--args", c.Cmd.String("args"))
 	if err != nil {
@@ -309,8 +309,8 @@ func readArgs(c *command.Call) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// await waits for a call that needs somebody else's yes. Who stops waiting
-// withdraws the call.
+// await waits for a call that needs another person's approval. If the wait is interrupted,
+// it withdraws the call.
 func await(ctx context.Context, c *command.Call, record store.Call) (store.Call, error) {
 	if record.Waiting() {
 		c.Note("%s waits for a yes: nizectl approvals show %s", record.ToolID(), record.ID)
@@ -345,7 +345,7 @@ func withdraw(ctx context.Context, c *command.Call, record store.Call, cause err
 	return cause
 }
 
-// callError says why a call did not succeed, with the exit code of its kind.
+// callError returns why a call did not succeed, with the exit code of its kind.
 func callError(r store.Call) error {
 	id := r.ToolID()
 	reason := r.Reason.String()
@@ -355,7 +355,7 @@ func callError(r store.Call) error {
 	if reason == "" {
 		reason = "no reason was given"
 	}
-	own := strings.HasPrefix(reason, id+" ") // a sentence about the tool, which names it
+	own := strings.HasPrefix(reason, id+" ") // the reason begins with the tool's name
 	reason = strings.TrimPrefix(reason, id+": ")
 	switch r.State {
 	case store.Done:
@@ -366,7 +366,7 @@ func callError(r store.Call) error {
 	case store.Refused, store.Expired, store.Cancelled:
 		return command.Failf(api.ExitRefused, "%s was not run (%s): %s", id, r.State.Word(), reason)
 	case store.Lost:
-		if strings.Contains(reason, "the outcome is unknown") { // it says all of it
+		if strings.Contains(reason, "the outcome is unknown") { // the reason is complete
 			return command.Failf(api.ExitFailed, "%s", reason)
 		}
 		return command.Failf(api.ExitFailed, "%s: the outcome is unknown: %s; look before you call it again", id, reason)
@@ -381,5 +381,5 @@ func callError(r store.Call) error {
 	return command.Failf(code, "%s failed: %s", id, reason)
 }
 
-// ok says whether the tool itself was content.
+// ok reports whether the tool itself succeeded.
 func ok(r *store.Result) bool { return r == nil || !r.IsError && r.Error == nil }

@@ -9,7 +9,7 @@ import (
 	"nize/daemon/api"
 )
 
-// toolsIndex shows what is embedded for searches, and by which model.
+// toolsIndex prints what is embedded for searches, and the model.
 func toolsIndex(ctx context.Context, c *command.Call) error {
 	v, err := api.GetIndex.Call(ctx, c.API, api.Empty{})
 	if err != nil {

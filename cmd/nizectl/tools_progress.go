@@ -13,12 +13,12 @@ import (
 	"nize/daemon/api"
 )
 
-// linesEvery is how often a line is written at most where there is no terminal.
+// linesEvery is the minimum interval between lines if there is no terminal.
 const linesEvery = 5 * time.Second
 
-// followProgress shows on standard error how far a call is, until the function that it
-// returns is called. The call does not depend on it: what goes wrong with it, such as a
-// nized that doesn't know it, only shows less.
+// followProgress shows the progress of a call on standard error until the returned function
+// is called. The call does not depend on it: an error, such as an older nized without
+// progress, only means that less is shown.
 func followProgress(ctx context.Context, c *command.Call, tool, follow string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	idle := c.Busy("calling %s …", tool)
@@ -27,7 +27,7 @@ func followProgress(ctx context.Context, c *command.Call, tool, follow string) (
 		again := time.NewTicker(pollEvery)
 		defer again.Stop()
 		for showProgress(ctx, c, tool, follow) {
-			select { // the call may not have begun
+			select { // the call may not have begun yet
 			case <-again.C:
 			case <-ctx.Done():
 				return
@@ -41,8 +41,8 @@ func followProgress(ctx context.Context, c *command.Call, tool, follow string) (
 	}
 }
 
-// showProgress shows it until the stream ends, and reports whether it ended without an
-// error.
+// showProgress shows the progress until the stream ends, and reports whether it ended
+// without an error.
 func showProgress(ctx context.Context, c *command.Call, tool, follow string) (ok bool) {
 	show, wipe := c.Progress()
 	defer wipe()
@@ -66,7 +66,7 @@ func showProgress(ctx context.Context, c *command.Call, tool, follow string) (ok
 	return true
 }
 
-// progressText is how far a call is, for people.
+// progressText formats the progress of a call.
 func progressText(p api.Progress) string {
 	var parts []string
 	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

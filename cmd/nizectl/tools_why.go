@@ -23,7 +23,7 @@ func toolsWhyCommand(a *command.App) *cli.Command {
 	}})
 }
 
-// privateResults is what is said of a tool whose results are private.
+// privateResults is the remark for a tool with private results.
 const privateResults = "private: in a channel they go to who asked alone, until they share them"
 
 func toolsWhy(ctx context.Context, c *command.Call) error {
@@ -72,10 +72,11 @@ func toolsWhy(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// cure is a command that changes what was decided, and how far it reaches.
+// cure is a command that changes the verdict, and its scope.
 type cure struct{ command, reach string }
 
-// cures are what would decide otherwise, the narrowest first.
+// cures returns the commands that would change the verdict, those with the narrowest scope
+// first.
 func cures(why api.Why) []cure {
 	tool := printable.ShellWord(why.Tool)
 	if why.Approval == nil {
@@ -115,10 +116,10 @@ func cures(why api.Why) []cure {
 	return list
 }
 
-// liftable is the verdict of a rule that asks unless another lifts it.
+// liftable is the verdict of a rule that requires approval unless another rule lifts it.
 const liftable = "asks unless lifted"
 
-// printCures shows them, a line each.
+// printCures prints them, one per line.
 func printCures(c *command.Call, why api.Why) {
 	list := cures(why)
 	if len(list) == 0 {
@@ -135,7 +136,7 @@ func printCures(c *command.Call, why api.Why) {
 	}
 }
 
-// whyHooks shows the hooks around a call.
+// whyHooks prints the hooks around a call.
 func whyHooks(c *command.Call, list []api.WhyHook) {
 	if len(list) == 0 {
 		return
@@ -155,7 +156,7 @@ func whyHooks(c *command.Call, list []api.WhyHook) {
 	t.Print("")
 }
 
-// whyTable shows rules in the order in which they were asked.
+// whyTable prints rules in the order of their evaluation.
 func whyTable(c *command.Call, rules []api.WhyRule) {
 	t := c.Table("RULE", "VERDICT", "BECAUSE", "TO CHANGE IT")
 	for _, r := range rules {

@@ -34,7 +34,7 @@ func usageCommand(a *command.App) *cli.Command {
 	}})
 }
 
-// timeFlag reads a span back from now, or a date.
+// timeFlag parses a duration before now, or a date.
 func timeFlag(c *command.Call, name string) (time.Time, error) {
 	text := c.Cmd.String(name)
 	if text == "" {
@@ -100,8 +100,8 @@ func usage(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// titlesOf returns the titles of the caller's own conversations by id. What others'
-// conversations are called is theirs.
+// titlesOf returns the titles of the caller's own conversations by id. Titles of other
+// people's conversations are private.
 func titlesOf(ctx context.Context, c *command.Call, r store.UsageReport) map[string]string {
 	if r.By != "conversation" || len(r.Rows) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func titlesOf(ctx context.Context, c *command.Call, r store.UsageReport) map[str
 	titles := map[string]string{}
 	own, err := api.ListConversations.Call(ctx, c.API, api.Empty{})
 	if err != nil {
-		return titles // the ids say which ones they are
+		return titles // the ids identify them
 	}
 	for _, th := range own.Items {
 		titles[th.ID] = th.Title
@@ -117,8 +117,8 @@ func titlesOf(ctx context.Context, c *command.Call, r store.UsageReport) map[str
 	return titles
 }
 
-// usageBefore says how the sum stands to that of the period before, which has as many
-// days, if anything was used then.
+// usageBefore compares the sum with that of the previous period of as many days, if
+// anything was used then.
 func usageBefore(ctx context.Context, c *command.Call, q api.GetUsageRequest, now store.UsageReport) error {
 	zone, err := time.LoadLocation(cmp.Or(now.Zone, "UTC"))
 	if now.Total.Calls == 0 || err != nil {
@@ -152,12 +152,12 @@ func usageBefore(ctx context.Context, c *command.Call, q api.GetUsageRequest, no
 	return nil
 }
 
-// change is how much more or less there is now than before, as a percentage.
+// change returns the change from before to now as a percentage.
 func change(now, before int64) string {
 	return fmt.Sprintf("%+.0f %%", 100*(float64(now)/float64(before)-1))
 }
 
-// usageNotes says what the numbers leave out, and whose days they count.
+// usageNotes prints what the numbers omit, and the zone of the days.
 func usageNotes(c *command.Call, r store.UsageReport) {
 	if len(r.Rows) == 0 {
 		return
@@ -208,12 +208,12 @@ func usageCells(r store.UsageRow) []string {
 	return []string{keyOf(r), number(r.Calls), number(r.Prompt), number(r.Cached), number(r.Completion), number(r.Reasoning), cost(r), command.Millis(float64(r.TookMS))}
 }
 
-// keyOf names a row; what belongs to nobody in particular has a dash.
+// keyOf returns the name of a row, or a dash if it has none.
 func keyOf(r store.UsageRow) string { return cmp.Or(r.Key, "-") }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// cost is money, or what is known of it; an unknown price is never 0.
+// cost formats the cost of a row; an unknown price is never 0.
 func cost(r store.UsageRow) string {
 	if r.Unpriced >= r.Calls && r.Calls > 0 {
 		return "unknown"
@@ -236,8 +236,8 @@ func toolUsage(c *command.Call, r store.UsageReport) {
 	t.Print("no tool was called in that time")
 }
 
-// formula heads a cell that a spreadsheet may take for one (OWASP, CSV
-// injection).
+// formula are the first characters of a cell that a spreadsheet may execute as a formula
+// (OWASP, CSV injection).
 const formula = "=+-@\t\r"
 
 // usageCSV writes the rows with the field names of --json (RFC 4180).

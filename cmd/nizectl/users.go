@@ -128,14 +128,14 @@ func usersDisable(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// noteLacking says whose calls nobody, or too few, could approve after a change.
+// noteLacking prints whose calls no one, or too few people, could approve after a change.
 func noteLacking(c *command.Call, names []string) {
 	for _, name := range names {
 		if name == "approvals.approvers" {
 			c.Note("too few are left to approve calls: nizectl config set approvals.approvers WHO")
 			continue
 		}
-		if strings.Contains(name, ":") { // no server's name has one
+		if strings.Contains(name, ":") { // a server's name has no colon
 			c.Note("too few are left to approve calls in the channel %s: nizectl bots channels add %s --approvers WHO", name, name)
 			continue
 		}
@@ -143,7 +143,7 @@ func noteLacking(c *command.Call, names []string) {
 	}
 }
 
-// endsOf is what acts in a person's name.
+// endsOf returns what acts in a person's name.
 func endsOf(u api.UserView) string {
 	return fmt.Sprintf("%s, %s, %s, %s and %s", command.Count(len(u.Tokens), "token"), command.Count(u.Waiting, "waiting call"),
 		command.Count(u.Grants, "standing answer"), command.Count(u.Credentials, "personal credential"), command.Count(len(u.Groups), "group membership"))

@@ -12,10 +12,10 @@ import (
 	"nize/daemon/api"
 )
 
-// versions is what version prints with --json.
+// versions is the --json output of version.
 type versions struct {
 	Nizectl string `json:"nizectl"`
-	Nized   string `json:"nized,omitempty"` // "" where no daemon runs
+	Nized   string `json:"nized,omitempty"` // "" if no daemon runs
 	Go      string `json:"go"`
 }
 
