@@ -12,7 +12,7 @@
 //
 // A generation's definition is stored, sealed, beside the database's rounds: a call that is
 // still pending after a restart, or after its session has ended, finds it there.
-package temporary
+package clientservers
 
 import (
 	"context"
