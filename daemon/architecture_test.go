@@ -14,206 +14,207 @@ import (
 	"testing"
 )
 
-// The house rules, read from the sources. Each ban stands beside its reason; a
-// new room or library is argued for by adding its row here.
+// The rules of architecture, checked in the sources. Each rule has its reason. A new package or
+// library needs a row here, and a reason.
 
-// room says what the code of a folder may import of ours, besides store and
-// store/printable. Tests may also use what lies below their room, and doubles.
-type room struct {
-	may string // folders, separated by spaces
-	why string // ...not more
+// layer lists the packages of this module that a package may import, in addition to store,
+// store/printable and store/outage. Its tests may import more: see testMay.
+type layer struct {
+	may string // package paths, separated by spaces; * is all
+	why string // the reason for the limit
 }
 
-// floors is the picture of the house as a table.
-var floors = map[string]room{
-	".":                              {"", "the pages of documentation: go:embed only reaches down, so they are embedded from the module's root"},
-	"store":                          {"store/secrettext", "the ground floor: words that all share, on the standard library alone"},
-	"store/printable":                {"", "characters in, harmless ones out: every room that shows something may use it"},
-	"store/outage":                   {"", "what is done again: every room that works in the background may use it"},
-	"store/secrettext":               {"", "a leaf: texts in, dots out; the ground floor hides what it shows by it"},
-	"store/seal":                     {"", "keys know nothing of what they seal"},
-	"store/kv":                       {"", "the waist under what is kept: an engine above it, nouns over it, and it sees neither"},
-	"store/kv/kvtest":                {"store/kv", "the contract of the waist, for every engine"},
-	"store/kv/transfer":              {"store/kv", "from one engine to another: it knows neither, and no noun"},
-	"store/kv/bolt":                  {"store/kv", "an engine: it knows no noun"},
-	"store/kv/postgres":              {"store/kv", "an engine: it knows no noun"},
-	"store/kv/postgres/postgrestest": {"", "databases for tests; it makes them, and knows nothing of them"},
-	"store/hooks":                    {"", "words of configured hooks, which need several rooms"},
-	"store/plan":                     {"", "the words of plans"},
-	"store/fulltext":                 {"", "words of texts in, lists and scores out; where lists are kept is for who keeps them"},
-	"store/document":                 {"store/fulltext", "the words of documents; which lines a query finds is the index's word for word"},
-	"store/webhook":                  {"", "a signature"},
-	"store/credential":               {"", "the words of declared credentials; native tools, servers and chats need them"},
-	"store/display":                  {"", "the words of how a result is shown; the gateway makes them, platforms draw them"},
-	"store/toolschema":               {"", "JSON in, JSON out: the gateway and the model's protocol both rewrite schemas for their readers"},
-	"store/trust":                    {"", "the words of code that somebody accepted; nothing else needs them"},
-	"store/project":                  {"", "the words of what programs belong to; nothing else needs them"},
-	"store/identity":                 {"store/oauth", "the words of identity providers; nothing else needs them"},
-	"store/oauth":                    {"", "the words of signing in; nothing else needs them"},
-	"store/record":                   {"store/credential store/display store/document store/fulltext store/hooks store/kv store/oauth store/plan store/project store/trust", "what a noun is in keys and values; the disk is for who keeps them"},
-	"store/journal":                  {"", "a file of records; what they say is for who commits them"},
-	"store/commit":                   {"store/journal store/kv store/kv/bolt store/record store/seal", "it seals what it writes, so that no one above can forget to, and knows no noun"},
-	"store/record/access":            {"store/commit store/kv store/oauth store/plan store/record", "nouns that share transactions: each knows those that stand before it here, and none behind it"},
-	"store/record/catalog":           {"store/commit store/kv store/record store/record/access", "as access"},
-	"store/record/spending":          {"store/commit store/kv store/project store/record store/record/access", "as access"},
-	"store/record/threads":           {"store/commit store/kv store/project store/record", "as access"},
-	"store/record/incidents":         {"store/commit store/kv store/record", "as access"},
-	"store/record/calls":             {"store/commit store/kv store/project store/record store/record/access store/record/spending store/record/threads", "as access"},
-	"store/record/people":            {"store/commit store/identity store/kv store/oauth store/record store/record/access store/record/calls store/record/catalog store/record/spending", "as access"},
-	"store/record/retention":         {"store/commit store/kv store/record store/record/access store/record/calls store/record/incidents store/record/people store/record/spending store/record/threads", "it forgets, so it knows all of them"},
-	"store/database":                 {"store/commit store/kv store/kv/bolt store/kv/transfer store/record store/record/access store/record/calls store/record/catalog store/record/incidents store/record/people store/record/retention store/record/spending store/record/threads store/seal", "it opens a database and puts the nouns together"},
-	"store/database/databasetest":    {"store/database store/kv store/kv/bolt store/seal", "databases for tests; what is tested decides nothing there"},
-	"store/storetest":                {"", "the contract holds for every backend, so it sees none"},
+// layers has a row for each package. Imports point down: cmd, daemon, platforms and providers, the
+// three siblings, their leaves and records, the writer, the storage interface, store.
+var layers = map[string]layer{
+	".":                              {"", "It embeds the documentation, and go:embed reads only below its own directory."},
+	"store":                          {"store/secrettext", "The lowest layer: shared types on the standard library alone."},
+	"store/printable":                {"", "A leaf that makes untrusted text printable. Every package may use it."},
+	"store/outage":                   {"", "A leaf for retries during a database outage. Every package may use it."},
+	"store/secrettext":               {"", "A leaf that hides secrets in text. Package store uses it to mask what it prints."},
+	"store/seal":                     {"", "Keys don't depend on what they encrypt."},
+	"store/kv":                       {"", "The storage interface: engines implement it and records use it, so it knows neither."},
+	"store/kv/kvtest":                {"store/kv", "The contract test of the storage interface, for every engine."},
+	"store/kv/transfer":              {"store/kv", "It copies between engines through the interface, so it knows no engine and no record."},
+	"store/kv/bolt":                  {"store/kv", "An engine stores keys and values and knows no record."},
+	"store/kv/postgres":              {"store/kv", "An engine stores keys and values and knows no record."},
+	"store/kv/postgres/postgrestest": {"", "It creates empty databases for tests and knows nothing of their content."},
+	"store/hooks":                    {"", "Types of configured hooks, shared by several layers."},
+	"store/plan":                     {"", "Types of plans, shared by several layers."},
+	"store/fulltext":                 {"", "A leaf: text in, posting lists and scores out. Its caller stores the lists."},
+	"store/document":                 {"store/fulltext", "Types of documents. It matches lines with the tokenizer of the index."},
+	"store/webhook":                  {"", "A leaf that signs requests."},
+	"store/credential":               {"", "Types of declared credentials, shared by native tools, servers and chats."},
+	"store/display":                  {"", "Types of displayed results. The gateway makes them and platforms render them."},
+	"store/toolschema":               {"", "A leaf: JSON in, JSON out. The gateway and model protocols rewrite schemas for different readers."},
+	"store/trust":                    {"", "Types of accepted code."},
+	"store/project":                  {"", "Types of projects and their keys."},
+	"store/identity":                 {"store/oauth", "Types of identity providers."},
+	"store/oauth":                    {"", "Types of sign-in."},
+	"store/record":                   {"store/credential store/display store/document store/fulltext store/hooks store/kv store/oauth store/plan store/project store/trust", "It encodes records as keys and values. Opening the disk is its caller's job."},
+	"store/journal":                  {"", "A leaf that appends to a file. The writer decides what an entry means."},
+	"store/commit":                   {"store/journal store/kv store/kv/bolt store/record store/seal", "The writer seals values and appends the audit trail for every record, so it knows no record."},
+	"store/record/access":            {"store/commit store/kv store/oauth store/plan store/record", "Records that share transactions. Each package knows those above it in this list and none below."},
+	"store/record/catalog":           {"store/commit store/kv store/record store/record/access", "As access."},
+	"store/record/spending":          {"store/commit store/kv store/project store/record store/record/access", "As access."},
+	"store/record/threads":           {"store/commit store/kv store/project store/record", "As access."},
+	"store/record/incidents":         {"store/commit store/kv store/record", "As access."},
+	"store/record/calls":             {"store/commit store/kv store/project store/record store/record/access store/record/spending store/record/threads", "As access."},
+	"store/record/people":            {"store/commit store/identity store/kv store/oauth store/record store/record/access store/record/calls store/record/catalog store/record/spending", "As access."},
+	"store/record/retention":         {"store/commit store/kv store/record store/record/access store/record/calls store/record/incidents store/record/people store/record/spending store/record/threads", "It deletes old records of every kind, so it knows all of them."},
+	"store/database":                 {"store/commit store/kv store/kv/bolt store/kv/transfer store/record store/record/access store/record/calls store/record/catalog store/record/incidents store/record/people store/record/retention store/record/spending store/record/threads store/seal", "It opens a database and assembles the records."},
+	"store/database/databasetest":    {"store/database store/kv store/kv/bolt store/seal", "Databases for tests. It knows no record."},
+	"store/storetest":                {"", "The contract holds for every backend, so it knows none."},
 
-	"bots":                          {"bots/outbox bots/phrases bots/queue store/display store/hooks store/project bots/arguments", "a sister of llm and mcp: they meet on the roof, by words of store"},
-	"bots/outbox":                   {"bots/phrases bots/queue", "what stands where in a chat, for every platform: it knows neither the agent nor what people say"},
-	"bots/phrases":                  {"", "text"},
-	"bots/queue":                    {"", "a leaf: keys, lanes and times"},
-	"bots/arguments":                {"store/printable", "arguments as rows: a description of data, for every surface"},
-	"bots/markdown":                 {"", "a leaf: where a text is cut, whatever platform takes it"},
-	"bots/sweep":                    {"bots/queue", "who left a platform: it is told who is gone, and asks no platform itself"},
-	"bots/account":                  {"bots bots/outbox bots/phrases bots/queue", "what the bots of all platforms have in common: it knows none of them"},
-	"bots/terminal":                 {"bots bots/outbox", "one platform: what the terminal chat of nizectl follows"},
-	"bots/web":                      {"bots bots/outbox bots/phrases bots/theme", "one platform: the chat page, which it shows and decides nothing in"},
-	"bots/slack":                    {"bots bots/account bots/outbox bots/phrases bots/queue bots/slack/attachments bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire", "one platform: it shows and takes in, and decides nothing"},
-	"bots/slack/home":               {"bots bots/phrases bots/queue bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire", "the App Home alone: a change in it is a command, run as if it had been typed"},
-	"bots/slack/attachments":        {"bots bots/account bots/slack/incoming bots/slack/people bots/slack/wire", "what comes with a message: it says nothing to anybody"},
-	"bots/slack/posting":            {"bots bots/outbox bots/phrases bots/queue bots/slack/incoming bots/slack/manifest bots/slack/people bots/slack/view bots/slack/wire", "what goes out: it does not know what came in"},
-	"bots/slack/people":             {"bots bots/account bots/phrases bots/queue bots/slack/incoming bots/slack/manifest bots/slack/wire bots/sweep", "who is who there: it posts nothing"},
-	"bots/slack/incoming":           {"bots", "bytes of Slack's in, checked values out: it asks nobody"},
-	"bots/slack/wire":               {"bots bots/queue bots/slack/incoming bots/slack/manifest", "requests to Slack: it knows nothing of what they are for"},
-	"bots/slack/view":               {"bots bots/markdown bots/phrases bots/slack/incoming store/display bots/arguments", "blocks out of values: it asks nobody"},
-	"bots/slack/manifest":           {"", "a file that nizectl prints without the bot around it"},
-	"bots/botstest":                 {"bots bots/outbox", "the script holds for every platform, so it sees none"},
-	"bots/slack/slacktest/page":     {"bots/slack/slacktest bots/chattest/page", "the double of Slack as the page shows it"},
-	"bots/discord/discordtest/page": {"bots/chattest bots/discord/discordtest bots/chattest/page", "the double of Discord as the page shows it"},
-	"bots/theme":                    {"", "how nize's own pages look: it knows none of them"},
-	"bots/chattest/page":            {"bots/theme", "a chat client in the browser for the doubles; it draws what they tell"},
-	"bots/chattest":                 {"", "what every double of a platform stands on: it knows none of them, and nothing of nize"},
-	"bots/discord":                  {"bots bots/account bots/discord/incoming bots/discord/invite bots/discord/people bots/discord/posting bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue", "one platform: it shows and takes in, and decides nothing"},
-	"bots/discord/posting":          {"bots bots/discord/incoming bots/discord/people bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue", "what goes out: it does not know what came in"},
-	"bots/discord/people":           {"bots bots/account bots/discord/incoming bots/discord/wire bots/phrases bots/sweep", "who is who there: it posts nothing"},
-	"bots/discord/incoming":         {"bots", "bytes of Discord's in, checked values out: it asks nobody"},
-	"bots/discord/wire":             {"bots/queue", "requests to Discord and its gateway: it knows nothing of what they are for"},
-	"bots/discord/view":             {"bots bots/markdown bots/phrases store/display bots/arguments", "messages and dialogs out of values: it asks nobody"},
-	"bots/discord/invite":           {"", "an address that nizectl prints without the bot around it"},
-	"bots/discord/discordtest":      {"bots/chattest", "a double of Discord: it knows nothing of nize, so that a mistake of either shows"},
-	"bots/slack/slacktest":          {"bots/chattest", "a double of Slack: it knows nothing of nize, so that a mistake of either shows"},
-	"llm":                           {"", "a sister of bots and mcp"},
-	"llm/openai":                    {"llm store/toolschema", "a leaf: one protocol"},
-	"llm/openai/openaitest":         {"", "a double of a model service: it knows nothing of nize, so that a mistake of either shows"},
-	"llm/offline":                   {"llm", "a leaf: no network"},
-	"llm/llmtest":                   {"llm", "a double of a model"},
-	"mcp":                           {"mcp/apps mcp/callbudget mcp/catalog mcp/commandline mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/question mcp/rejections mcp/reply mcp/schema mcp/sessions mcp/tasks mcp/taskwire mcp/index store/project store/toolschema", "a sister of bots and llm; the one door sees no transport, no hook and no database"},
-	"mcp/policy":                    {"mcp/commandline mcp/feature mcp/view store/credential", "a leaf: rules over what the store has; they run nothing"},
-	"mcp/catalog":                   {"mcp/feature mcp/policy", "a leaf: what there is; who may have it is asked of the rules"},
-	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/toolschema store/trust", "a leaf: programs of the operator's as native tools, started as the pool starts its own"},
-	"mcp/renderer":                  {"store/display", "a leaf: a template and a result in, what people see of it out"},
-	"mcp/view":                      {"", "a leaf: what tools say of their views in, policies and pages out; it asks nobody"},
-	"mcp/native/chart":              {"mcp/native", "one tool: what it is given, it draws"},
-	"mcp/native":                    {"mcp/policy mcp/view store/credential", "a leaf: what its tools need of the house is handed to them"},
-	"mcp/native/planusage":          {"mcp/native store/plan", "one tool: what it tells is read for it"},
-	"mcp/native/filetext":           {"mcp/native/page", "a leaf: bytes of a file in, its text out"},
-	"mcp/native/documents":          {"mcp/native store/document", "four tools: who may read what is decided by whom they are handed"},
-	"daemon/documents":              {"daemon/api mcp/native mcp/native/documents mcp/native/filetext store/document store/project", "documents, whoever asks, and who may read which"},
-	"daemon/plans":                  {"daemon/api daemon/control mcp/native mcp/native/planusage store/plan", "plans, whoever asks; budgets are set by the operations on those"},
-	"mcp/native/page":               {"", "a leaf: bytes of a page in, Markdown out"},
-	"mcp/native/web":                {"mcp/native mcp/native/page", "one tool: the guarded client is handed to it"},
-	"mcp/egress/egresstest":         {"", "what every user of the guarded client is tested with"},
-	"mcp/callbudget":                {"mcp/policy", "a leaf: what is left of a budget; what is done about it is the gateway's"},
-	"mcp/apps":                      {"mcp/expose mcp/policy mcp/view", "a leaf: what clients are told of views; who may have one is asked elsewhere"},
-	"mcp/commandline":               {"", "a leaf: what a shell would make of a line of text"},
-	"mcp/feature":                   {"", "a leaf: one word that all of them share who list, judge or call"},
-	"mcp/expose":                    {"mcp/feature store/toolschema", "a leaf: what a client sees by name, and how; who may use it is asked elsewhere"},
-	"mcp/fixtures":                  {"", "a leaf: what the conformance suite asks for, in a build with that tag alone"},
-	"mcp/feedback":                  {"", "a leaf: words out of searches; the index and the database are handed to it"},
-	"mcp/rejections":                {"", "a leaf: it counts and leaves events, and turns nobody away"},
-	"mcp/reply":                     {"", "a leaf: bytes of a protocol; what they say is for who answers"},
-	"mcp/question":                  {"mcp/schema mcp/taskwire", "a leaf: what a server asks in, a form or a refusal out; who is asked is the gateway's"},
-	"mcp/taskwire":                  {"", "a leaf: messages as they stand on the wire, for both ends"},
-	"mcp/tasks":                     {"", "a leaf: it runs what it is given"},
-	"mcp/schema":                    {"store/toolschema", "a leaf"},
-	"mcp/index":                     {"", "a leaf: it can be thrown away and rebuilt from the store"},
-	"mcp/index/eval":                {"mcp mcp/index", "it measures the index alone, in the form in which mcp answers"},
-	"mcp/upstream":                  {"mcp/egress mcp/feature mcp/taskwire mcp/upstream/mask mcp/upstream/oauth mcp/upstream/openapi mcp/upstream/process mcp/upstream/wire mcp/view store/credential", "a leaf: scan and schema gate reach it through an interface of its own"},
-	"mcp/upstream/openapi":          {"mcp/upstream/process mcp/upstream/wire", "a document in, tools and requests out: it knows nothing of servers, sessions or the store's records"},
-	"mcp/upstream/mask":             {"", "a leaf: bytes and secrets in, bytes out"},
-	"mcp/upstream/oauth":            {"", "a leaf: the client's half of a protocol; it keeps nothing"},
-	"mcp/upstream/login":            {"mcp/upstream/oauth store/credential", "the logins at servers: the pool reaches it through an interface of its own"},
-	"mcp/upstream/authtest":         {"", "a double of an authorization server: it knows nothing of nize, so that a mistake of either shows"},
-	"mcp/upstream/wire":             {"mcp/taskwire mcp/upstream/process mcp/view", "it carries messages, and knows nothing of servers, sessions or the store's records"},
-	"mcp/upstream/process":          {"", "it starts and ends processes, whatever they speak"},
-	"mcp/scan":                      {"", "a leaf"},
-	"mcp/egress":                    {"", "a leaf: it guards addresses, whatever is asked of them"},
-	"mcp/hook":                      {"mcp mcp/feature mcp/upstream/process store/hooks store/webhook", "a leaf: what a hook starts, it starts as the pool does"},
-	"mcp/mcptest":                   {"", "a double of an upstream"},
-	"daemon/api":                    {"store/credential store/display store/document store/hooks store/plan store/project", "what nizectl and nized agree on; it cannot see the server"},
-	"daemon/control":                {"bots bots/terminal daemon/api daemon/people llm llm/openai mcp mcp/catalog mcp/expose mcp/feature mcp/hook mcp/index mcp/policy mcp/upstream mcp/upstream/openapi mcp/view store/hooks store/oauth store/project", "the operations of the control API: what they need is handed to them, and none sees HTTP"},
-	"daemon/commands":               {"bots bots/phrases daemon/api daemon/connect daemon/control daemon/credentials daemon/people daemon/plot daemon/settings daemon/signin", "what people do in a chat: they call the operations that nizectl calls, and see no store"},
-	"daemon/metrics":                {"daemon/api llm mcp mcp/policy", "it counts what passes the seams of the sisters, and decides nothing"},
-	"daemon/trace":                  {"bots llm mcp", "it follows what passes the seams of the sisters, and decides nothing"},
-	"daemon/monitor":                {"bots bots/phrases daemon/api daemon/alert daemon/backup daemon/doctor daemon/people mcp mcp/upstream store/database store/oauth store/webhook", "how nized is: it reads the rooms that it tells of"},
-	"daemon/indexer":                {"daemon/api daemon/control llm llm/openai mcp mcp/feature mcp/index mcp/scan mcp/upstream", "it keeps the index of tools as the store has them"},
-	"daemon/renderers":              {"daemon/api mcp/policy mcp/renderer store/display", "renderers that admins set; what one is is read elsewhere"},
-	"daemon/credentials":            {"bots daemon/api daemon/control mcp/policy store/credential", "declared credentials among the operations on credentials"},
-	"daemon/extensions":             {"daemon/api daemon/control daemon/imports mcp/extension mcp/native mcp/policy", "extensions among the servers of the operations"},
-	"daemon/imports":                {"daemon/api daemon/control daemon/mcpfile", "it turns the entries of a file into servers, by the operations on those"},
-	"daemon/mux":                    {"daemon/api", "it serves operations over HTTP, whatever they do"},
-	"daemon/rounds":                 {"llm store/project", "the loop that answers programs: it sees no HTTP, and the gateway through an interface of its own"},
-	"daemon/clientservers":          {"mcp/policy mcp/upstream mcp/upstream/wire store/project", "servers that programs bring: it keeps their sessions, and the gateway decides"},
-	"daemon/openapi":                {"daemon/api", "what is said of operations, whatever serves them: it gives the document its form"},
-	"daemon/programs":               {"daemon/api daemon/openapi daemon/rounds store/project", "who a program is, and its requests over HTTP; it decides nothing"},
-	"daemon/fileconfig":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "what the configuration file has beside settings, by the operations that nizectl calls"},
-	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/openapi daemon/rounds daemon/settings store/plan", "what a chat client on HTTP is told: it calls the operations that nizectl calls"},
-	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/credentials daemon/limit daemon/mux daemon/settings", "what the chat page may ask for: it calls the operations that nizectl and chat clients call"},
-	"mcp/sessions":                  {"", "how many sessions are open and which one goes; what a session does is for who serves it"},
-	"daemon/connections":            {"", "how much is open and for how long, whatever is served; who is signed in is told it"},
-	"daemon/limit":                  {"", "it counts, whatever it is that somebody does"},
-	"daemon/links":                  {"daemon/api daemon/limit daemon/mux daemon/views", "links to views; what they lead to is opened elsewhere"},
-	"daemon/views":                  {"daemon/api daemon/limit daemon/mux mcp/feature mcp/policy mcp/view store/toolschema", "results shown by views: it runs no tool but through the gateway, which is handed to it"},
-	"daemon/pages":                  {"bots/phrases", "the shell of pages: it knows nothing of what they are about"},
-	"daemon/signin":                 {"daemon/alert daemon/api daemon/limit daemon/pages daemon/people mcp/expose store/oauth", "who a browser or a client on HTTP speaks for, and how they come to; it calls no tool"},
-	"daemon/company":                {"daemon/api daemon/limit daemon/signin store/identity store/oauth", "the identity provider of a company: who a person is there, checked; what they may do is decided elsewhere"},
-	"daemon/company/oidctest":       {"", "a double of an identity provider: it knows nothing of nize, so that a mistake of either shows"},
-	"daemon/connect":                {"daemon/api daemon/control daemon/pages daemon/signin mcp/egress mcp/upstream mcp/upstream/login mcp/upstream/oauth store/credential", "how a person signs in at a server: pages and flows; the tokens are kept below"},
-	"daemon/peer":                   {"", "a leaf: it asks the kernel; both ends of the socket do"},
-	"daemon/people":                 {"bots daemon/api daemon/limit store/document store/identity store/oauth store/project", "who is who, who may come in, and what is kept about them"},
-	"daemon/standby":                {"", "requests, passed on to another nized; whom it lets in is the door's"},
-	"daemon/backup":                 {"daemon/api daemon/standby store/database store/kv store/kv/bolt store/kv/postgres store/seal", "the database's files, its server and its key, whoever asks"},
-	"daemon/settings":               {"daemon/alert daemon/api daemon/people daemon/registry daemon/trace llm mcp/egress store/webhook", "what a setting is and where its value comes from; the rooms that know more of a value check it"},
-	"daemon/alert":                  {"store/webhook", "a leaf: it keeps incidents and sends them, whatever they are about"},
-	"daemon/doctor":                 {"daemon/api", "rules over facts; nizectl applies those for files where no daemon runs"},
-	"daemon/agenthook":              {"daemon/api", "a leaf: the forms in which coding agents ask; nized and nizectl read them"},
-	"daemon/asks":                   {"daemon/agenthook daemon/api daemon/mux daemon/openapi mcp", "what other programs ask before they run something; the gateway decides"},
-	"daemon/mcpfile":                {"", "a leaf: it reads and changes what other clients wrote, as text, and contacts nothing"},
-	"daemon/registry":               {"daemon/api", "it asks an MCP registry, and stores and runs nothing of what that says"},
-	"daemon/plot":                   {"", "a leaf: numbers in, a picture out"},
-	"cmd/nized/setup":               {"cmd/nizectl/command cmd/nizectl/display daemon/api", "what a person would do with nizectl, by the same operations"},
-	"cmd/nized":                     {"cmd/nized/setup cmd/nizectl/command daemon daemon/api daemon/backup daemon/settings", "main parses, builds, runs, exits"},
-	"cmd/nizectl/clients":           {"cmd/nizectl/command cmd/nizectl/display daemon/agenthook daemon/api daemon/mcpfile mcp/commandline", "the MCP clients of this machine: it carries their messages without reading them"},
-	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/dev cmd/nizectl/display cmd/nizectl/servers daemon/api daemon/doctor bots/discord/invite bots/slack/manifest store/credential store/hooks store/plan store/project", "it talks to the control socket and to nothing else"},
-	"cmd/nizectl/dev":               {"bots/chattest/page bots/discord/discordtest bots/discord/discordtest/page bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page cmd/nizectl/command cmd/nizectl/display daemon/api", "it serves the doubles, and lets the daemon work on them"},
-	"cmd/nizectl/chat":              {"bots bots/phrases cmd/nizectl/display daemon/api", "the client's half of a chat: it shows cards and messages as bots words them"},
-	"cmd/nizectl/command":           {"cmd/nizectl/display daemon/api daemon/peer", "what every command is made of; it knows no noun"},
-	"cmd/nizectl/servers":           {"cmd/nizectl/command cmd/nizectl/display daemon/api", "one noun that needs several files"},
-	"cmd/nizectl/display":           {"", "a leaf: it counts columns"},
-	"cmd/manpage":                   {"", "it reads commands and writes a manual page"},
-	"cmd/nize-toolbox":              {"", "an MCP server like any other, and an example"},
-	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/database store/document store/journal store/kv store/kv/bolt store/kv/postgres/postgrestest store/oauth store/seal", "it measures the programs from outside, the index and a flush by themselves, and fills a database as they would"},
-	"daemon":                        {"*", "the roof: the only room that knows the others"},
-	"scripts/agents":                {"bots/slack/slacktest daemon/api", "it drives the programs and the agents of others from outside"},
-	"scripts/failover":              {"daemon/api", "it kills the programs, and asks them from outside"},
-	"scripts/conformance/addhdr":    {"", "a proxy"},
-	"scripts/conformance/server":    {"", "an upstream with the suite's tools, which knows nothing of nize; in a build with its tag"},
-	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/taskwire mcp/upstream mcp/upstream/login mcp/upstream/oauth store/database store/seal", "the pool alone, as the suite's client; in a build with its tag"},
-	"scripts/web/history":           {"store/database store/kv store/record store/seal", "it fills a database for the tests of the chat page"},
-	"scripts/wordtable":             {"", "it makes a table from a package that others wrote, and needs nothing of the house"},
+	"bots":                          {"bots/outbox bots/phrases bots/queue store/display store/hooks store/project bots/arguments", "A sibling of llm and mcp: they meet in the composition root, through types of store."},
+	"bots/outbox":                   {"bots/phrases bots/queue", "Delivery to any platform. It knows neither the agent nor commands."},
+	"bots/phrases":                  {"", "Text only."},
+	"bots/queue":                    {"", "A leaf: keys, lanes and times."},
+	"bots/arguments":                {"store/printable", "Arguments as rows, for every surface."},
+	"bots/markdown":                 {"", "A leaf that splits text, for every platform."},
+	"bots/sweep":                    {"bots/queue", "It removes people who left a platform. The platform supplies the list."},
+	"bots/account":                  {"bots bots/outbox bots/phrases bots/queue", "Code that the bots of all platforms share, so it knows none of them."},
+	"bots/terminal":                 {"bots bots/outbox", "One platform: the terminal chat of nizectl."},
+	"bots/web":                      {"bots bots/outbox bots/phrases bots/theme", "One platform: the chat page. It renders and decides nothing."},
+	"bots/slack":                    {"bots bots/account bots/outbox bots/phrases bots/queue bots/slack/attachments bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire", "One platform. It renders and receives, and decides nothing."},
+	"bots/slack/home":               {"bots bots/phrases bots/queue bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire", "The App Home. A change there runs as a typed command."},
+	"bots/slack/attachments":        {"bots bots/account bots/slack/incoming bots/slack/people bots/slack/wire", "Files of incoming messages. It posts nothing."},
+	"bots/slack/posting":            {"bots bots/outbox bots/phrases bots/queue bots/slack/incoming bots/slack/manifest bots/slack/people bots/slack/view bots/slack/wire", "Outgoing messages. It knows no incoming ones."},
+	"bots/slack/people":             {"bots bots/account bots/phrases bots/queue bots/slack/incoming bots/slack/manifest bots/slack/wire bots/sweep", "Identities of people in Slack. It posts nothing."},
+	"bots/slack/incoming":           {"bots", "A decoder: bytes from Slack in, checked values out. It makes no request."},
+	"bots/slack/wire":               {"bots bots/queue bots/slack/incoming bots/slack/manifest", "Requests to Slack, whatever their purpose."},
+	"bots/slack/view":               {"bots bots/markdown bots/phrases bots/slack/incoming store/display bots/arguments", "A renderer: values in, blocks out. It makes no request."},
+	"bots/slack/manifest":           {"", "nizectl prints it without the bot."},
+	"bots/botstest":                 {"bots bots/outbox", "The script holds for every platform, so it knows none."},
+	"bots/slack/slacktest/page":     {"bots/slack/slacktest bots/chattest/page", "The fake Slack as a web page."},
+	"bots/discord/discordtest/page": {"bots/chattest bots/discord/discordtest bots/chattest/page", "The fake Discord as a web page."},
+	"bots/theme":                    {"", "The style of nize's own pages. It knows no page."},
+	"bots/chattest/page":            {"bots/theme", "A chat client in the browser for the fakes. It draws their state."},
+	"bots/chattest":                 {"", "The base of every fake platform. It knows no platform, and nothing of nize."},
+	"bots/discord":                  {"bots bots/account bots/discord/incoming bots/discord/invite bots/discord/people bots/discord/posting bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue", "One platform. It renders and receives, and decides nothing."},
+	"bots/discord/posting":          {"bots bots/discord/incoming bots/discord/people bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue", "Outgoing messages. It knows no incoming ones."},
+	"bots/discord/people":           {"bots bots/account bots/discord/incoming bots/discord/wire bots/phrases bots/sweep", "Identities of people in Discord. It posts nothing."},
+	"bots/discord/incoming":         {"bots", "A decoder: bytes from Discord in, checked values out. It makes no request."},
+	"bots/discord/wire":             {"bots/queue", "Requests to Discord and its gateway, whatever their purpose."},
+	"bots/discord/view":             {"bots bots/markdown bots/phrases store/display bots/arguments", "A renderer: values in, messages and dialogs out. It makes no request."},
+	"bots/discord/invite":           {"", "nizectl prints this address without the bot."},
+	"bots/discord/discordtest":      {"bots/chattest", "A fake Discord. It shares no code with nize, so that a mistake on either side shows."},
+	"bots/slack/slacktest":          {"bots/chattest", "A fake Slack. It shares no code with nize, so that a mistake on either side shows."},
+	"llm":                           {"", "A sibling of bots and mcp."},
+	"llm/openai":                    {"llm store/toolschema", "A leaf: one protocol."},
+	"llm/openai/openaitest":         {"", "A fake model service. It shares no code with nize, so that a mistake on either side shows."},
+	"llm/offline":                   {"llm", "A leaf without network."},
+	"llm/llmtest":                   {"llm", "A scripted model."},
+	"mcp":                           {"mcp/apps mcp/callbudget mcp/catalog mcp/commandline mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/question mcp/rejections mcp/reply mcp/schema mcp/sessions mcp/tasks mcp/taskwire mcp/index store/project store/toolschema", "A sibling of bots and llm. The gateway is the one entry point for tools; it knows no transport, no hook and no database."},
+	"mcp/policy":                    {"mcp/commandline mcp/feature mcp/view store/credential", "A leaf: rules over stored state. They run nothing."},
+	"mcp/catalog":                   {"mcp/feature mcp/policy", "A leaf that lists tools. Package policy decides who may use them."},
+	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/toolschema store/trust", "It runs the operator's programs as native tools, started as the pool starts servers."},
+	"mcp/renderer":                  {"store/display", "A leaf: a template and a result in, a displayed result out."},
+	"mcp/view":                      {"", "A leaf: view metadata of tools in, policies and pages out. It makes no request."},
+	"mcp/native/chart":              {"mcp/native", "One tool. It draws its arguments."},
+	"mcp/native":                    {"mcp/policy mcp/view store/credential", "A leaf. Its tools get their dependencies as fields."},
+	"mcp/native/planusage":          {"mcp/native store/plan", "One tool. Its caller reads the figures."},
+	"mcp/native/filetext":           {"mcp/native/page", "A leaf: bytes of a file in, text out."},
+	"mcp/native/documents":          {"mcp/native store/document", "Four tools. They get the documents that the caller may read."},
+	"daemon/documents":              {"daemon/api mcp/native mcp/native/documents mcp/native/filetext store/document store/project", "Documents and access to them, for every surface."},
+	"daemon/plans":                  {"daemon/api daemon/control mcp/native mcp/native/planusage store/plan", "Plans for every surface. The operations on budgets set the budgets."},
+	"mcp/native/page":               {"", "A leaf: bytes of a page in, Markdown out."},
+	"mcp/native/web":                {"mcp/native mcp/native/page", "One tool. It gets the guarded HTTP client as a field."},
+	"mcp/egress/egresstest":         {"", "A test for every user of the guarded client."},
+	"mcp/callbudget":                {"mcp/policy", "A leaf that reads budgets. The gateway acts on them."},
+	"mcp/apps":                      {"mcp/expose mcp/policy mcp/view", "A leaf: the views that clients are offered. The gateway checks access."},
+	"mcp/commandline":               {"", "A leaf that parses a shell command line."},
+	"mcp/feature":                   {"", "A leaf: the kinds of features, for packages that list, judge or call them."},
+	"mcp/expose":                    {"mcp/feature store/toolschema", "A leaf: the names and forms that clients see. The gateway checks access."},
+	"mcp/fixtures":                  {"", "A leaf for the conformance suite, built only with its tag."},
+	"mcp/feedback":                  {"", "A leaf: searches in, learned words out. It gets the index and the database as fields."},
+	"mcp/rejections":                {"", "A leaf that counts and records rejected calls. It rejects none itself."},
+	"mcp/reply":                     {"", "A leaf: bytes of the protocol. It doesn't interpret messages."},
+	"mcp/question":                  {"mcp/schema mcp/taskwire", "A leaf: a server's question in, a form or a refusal out. The gateway finds the person."},
+	"mcp/taskwire":                  {"", "A leaf: task messages on the wire, for both ends."},
+	"mcp/tasks":                     {"", "A leaf that runs functions in the background."},
+	"mcp/schema":                    {"store/toolschema", "A leaf: validation of arguments."},
+	"mcp/index":                     {"", "A leaf that can be rebuilt from the store."},
+	"mcp/index/eval":                {"mcp mcp/index", "It measures the index alone, in the form in which package mcp answers."},
+	"mcp/upstream":                  {"mcp/egress mcp/feature mcp/taskwire mcp/upstream/mask mcp/upstream/oauth mcp/upstream/openapi mcp/upstream/process mcp/upstream/wire mcp/view store/credential", "A leaf: the pool. It reaches scan and schema through an interface of its own."},
+	"mcp/upstream/openapi":          {"mcp/upstream/process mcp/upstream/wire", "A document in, tools and requests out. It knows no server, session or record."},
+	"mcp/upstream/mask":             {"", "A leaf: bytes and secrets in, bytes out."},
+	"mcp/upstream/oauth":            {"", "A leaf: the client side of OAuth. It stores nothing."},
+	"mcp/upstream/login":            {"mcp/upstream/oauth store/credential", "Logins at servers. The pool reaches it through an interface of its own."},
+	"mcp/upstream/authtest":         {"", "A fake authorization server. It shares no code with nize, so that a mistake on either side shows."},
+	"mcp/upstream/wire":             {"mcp/taskwire mcp/upstream/process mcp/view", "Transports. They carry messages and know no server, session or record."},
+	"mcp/upstream/process":          {"", "It starts and ends processes, whatever they speak."},
+	"mcp/scan":                      {"", "A leaf."},
+	"mcp/egress":                    {"", "A leaf that guards addresses, whatever is requested of them."},
+	"mcp/hook":                      {"mcp mcp/feature mcp/upstream/process store/hooks store/webhook", "A leaf. It starts programs as the pool does."},
+	"mcp/mcptest":                   {"", "A fake upstream."},
+	"daemon/api":                    {"store/credential store/display store/document store/hooks store/plan store/project", "The contract between nizectl and nized. It can't import the server."},
+	"daemon/control":                {"bots bots/terminal daemon/api daemon/people llm llm/openai mcp mcp/catalog mcp/expose mcp/feature mcp/hook mcp/index mcp/policy mcp/upstream mcp/upstream/openapi mcp/view store/hooks store/oauth store/project", "Operations of the control API. They get their dependencies as fields and don't see HTTP."},
+	"daemon/commands":               {"bots bots/phrases daemon/api daemon/connect daemon/control daemon/credentials daemon/people daemon/plot daemon/settings daemon/signin", "Chat commands. They call the operations that nizectl calls and don't see the store."},
+	"daemon/metrics":                {"daemon/api llm mcp mcp/policy", "It observes the interfaces between bots, llm and mcp, and decides nothing."},
+	"daemon/trace":                  {"bots llm mcp", "It observes the interfaces between bots, llm and mcp, and decides nothing."},
+	"daemon/monitor":                {"bots bots/phrases daemon/api daemon/alert daemon/backup daemon/doctor daemon/people mcp mcp/upstream store/database store/oauth store/webhook", "Health of nized. It reads the packages that it reports on."},
+	"daemon/indexer":                {"daemon/api daemon/control llm llm/openai mcp mcp/feature mcp/index mcp/scan mcp/upstream", "It keeps the index of tools equal to the store."},
+	"daemon/renderers":              {"daemon/api mcp/policy mcp/renderer store/display", "Renderers that admins set. Package mcp/renderer parses them."},
+	"daemon/credentials":            {"bots daemon/api daemon/control mcp/policy store/credential", "Declared credentials, added to the operations on credentials."},
+	"daemon/extensions":             {"daemon/api daemon/control daemon/imports mcp/extension mcp/native mcp/policy", "Extensions, added to the operations on servers."},
+	"daemon/imports":                {"daemon/api daemon/control daemon/mcpfile", "It turns entries of a file into servers, through the operations on servers."},
+	"daemon/mux":                    {"daemon/api", "It serves operations over HTTP, whatever they do."},
+	"daemon/rounds":                 {"llm store/project", "The loop that answers programs. It doesn't see HTTP, and reaches the gateway through an interface of its own."},
+	"daemon/clientservers":          {"mcp/policy mcp/upstream mcp/upstream/wire store/project", "Servers that programs bring. It keeps their sessions; the gateway decides about calls."},
+	"daemon/openapi":                {"daemon/api", "It describes operations, whatever serves them."},
+	"daemon/programs":               {"daemon/api daemon/openapi daemon/rounds store/project", "Authentication and requests of programs over HTTP. It decides nothing."},
+	"daemon/fileconfig":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "It applies the configuration file beyond settings, through the operations that nizectl calls."},
+	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/mux daemon/openapi daemon/rounds daemon/settings store/plan", "Chat clients over HTTP. They call the operations that nizectl calls."},
+	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/credentials daemon/limit daemon/mux daemon/settings", "Requests of the chat page. They call the operations that nizectl and chat clients call."},
+	"mcp/sessions":                  {"", "It counts and evicts sessions. The server decides what a session does."},
+	"daemon/connections":            {"", "It counts and limits connections, whatever they serve. It gets the signed-in user from its caller."},
+	"daemon/limit":                  {"", "It counts attempts, whatever they are."},
+	"daemon/links":                  {"daemon/api daemon/limit daemon/mux daemon/views", "Links to views. Package views opens them."},
+	"daemon/views":                  {"daemon/api daemon/limit daemon/mux mcp/feature mcp/policy mcp/view store/toolschema", "Results shown by views. It runs tools only through the gateway, which it gets as a field."},
+	"daemon/pages":                  {"bots/phrases", "The frame of HTML pages, whatever their content."},
+	"daemon/signin":                 {"daemon/alert daemon/api daemon/limit daemon/pages daemon/people mcp/expose store/oauth", "Authentication in browsers and of HTTP clients. It calls no tool."},
+	"daemon/company":                {"daemon/api daemon/limit daemon/signin store/identity store/oauth", "A company's identity provider: it verifies identities. Other packages decide about rights."},
+	"daemon/company/oidctest":       {"", "A fake identity provider. It shares no code with nize, so that a mistake on either side shows."},
+	"daemon/connect":                {"daemon/api daemon/control daemon/pages daemon/signin mcp/egress mcp/upstream mcp/upstream/login mcp/upstream/oauth store/credential", "Pages and flows by which a person signs in at a server. Lower packages keep the tokens."},
+	"daemon/peer":                   {"", "A leaf that asks the kernel, for both ends of the socket."},
+	"daemon/people":                 {"bots daemon/api daemon/limit store/document store/identity store/oauth store/project", "Users, identities and access to nize, and stored data about people."},
+	"daemon/standby":                {"", "It forwards requests to the active node. The host check runs before it."},
+	"daemon/backup":                 {"daemon/api daemon/standby store/database store/kv store/kv/bolt store/kv/postgres store/seal", "Files, server and key of the database, for every surface."},
+	"daemon/settings":               {"daemon/alert daemon/api daemon/people daemon/registry daemon/trace llm mcp/egress store/webhook", "Settings and the source of their values. It uses the packages that validate values."},
+	"daemon/alert":                  {"store/webhook", "A leaf that keeps and sends incidents, whatever they are about."},
+	"daemon/doctor":                 {"daemon/api", "Rules over facts. nizectl applies those about files if no daemon runs."},
+	"daemon/agenthook":              {"daemon/api", "A leaf: the hook formats of coding agents, for nized and nizectl."},
+	"daemon/asks":                   {"daemon/agenthook daemon/api daemon/mux daemon/openapi mcp", "Requests for approval by other programs. The gateway decides."},
+	"daemon/mcpfile":                {"", "A leaf that edits configuration files of other clients as text. It makes no request."},
+	"daemon/registry":               {"daemon/api", "It queries an MCP registry. It stores and runs nothing from there."},
+	"daemon/plot":                   {"", "A leaf: numbers in, a picture out."},
+	"cmd/nized/setup":               {"cmd/nizectl/command cmd/nizectl/display daemon/api", "It does what a person would do with nizectl, through the same operations."},
+	"cmd/nized":                     {"cmd/nized/setup cmd/nizectl/command daemon daemon/api daemon/backup daemon/settings", "main parses flags, builds, runs and exits."},
+	"cmd/nizectl/clients":           {"cmd/nizectl/command cmd/nizectl/display daemon/agenthook daemon/api daemon/mcpfile mcp/commandline", "MCP clients of this machine. It carries their messages without reading them."},
+	"cmd/nizectl":                   {". cmd/nizectl/chat cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/dev cmd/nizectl/display cmd/nizectl/servers daemon/api daemon/doctor bots/discord/invite bots/slack/manifest store/credential store/hooks store/plan store/project", "It uses the control socket and nothing else."},
+	"cmd/nizectl/dev":               {"bots/chattest/page bots/discord/discordtest bots/discord/discordtest/page bots/slack/manifest bots/slack/slacktest bots/slack/slacktest/page cmd/nizectl/command cmd/nizectl/display daemon/api", "It serves the fake platforms and points the daemon at them."},
+	"cmd/nizectl/chat":              {"bots bots/phrases cmd/nizectl/display daemon/api", "The terminal chat. It shows cards and messages as package bots words them."},
+	"cmd/nizectl/command":           {"cmd/nizectl/display daemon/api daemon/peer", "The base of every command. It knows no noun."},
+	"cmd/nizectl/servers":           {"cmd/nizectl/command cmd/nizectl/display daemon/api", "One noun that needs several files."},
+	"cmd/nizectl/display":           {"", "A leaf that counts columns."},
+	"cmd/manpage":                   {"", "It reads commands and writes a manual page."},
+	"cmd/nize-toolbox":              {"", "An MCP server like any other, and an example."},
+	"scripts/bench":                 {"bots/slack/slacktest daemon/api daemon/trace mcp/index store/database store/document store/journal store/kv store/kv/bolt store/kv/postgres/postgrestest store/oauth store/seal", "It measures the programs from outside, the index and the disk directly, and fills databases for that."},
+	"daemon":                        {"*", "The composition root: the only package that knows all others."},
+	"scripts/agents":                {"bots/slack/slacktest daemon/api", "It drives the programs and coding agents from outside."},
+	"scripts/failover":              {"daemon/api", "It kills the programs and queries them from outside."},
+	"scripts/conformance/addhdr":    {"", "A proxy."},
+	"scripts/conformance/server":    {"", "A server with the tools of the conformance suite, built only with its tag. It shares no code with nize."},
+	"scripts/conformance/client":    {"mcp/feature mcp/scan mcp/taskwire mcp/upstream mcp/upstream/login mcp/upstream/oauth store/database store/seal", "The pool alone as a client of the conformance suite, built only with its tag."},
+	"scripts/web/history":           {"store/database store/kv store/record store/seal", "It fills a database for the tests of the chat page."},
+	"scripts/wordtable":             {"", "It makes a table from a third-party package."},
 
-	"mcp/upstream/openapi/openapitest": {"", "a double of a service: it knows nothing of nize, so that a mistake of either shows"},
+	"mcp/upstream/openapi/openapitest": {"", "A fake HTTP service. It shares no code with nize, so that a mistake on either side shows."},
 }
 
-// libraries says where each foreign library lives: its types do not leave that
-// room, so that it can be exchanged there. The longest prefix counts.
+// libraries lists the packages that may import a foreign library. Its types don't leave them, so
+// that the library can be replaced there. The longest prefix decides.
 var libraries = map[string]string{
 	"go.etcd.io/bbolt":                                "store/kv/bolt",
 	"github.com/jackc/pgx/v5":                         "store/kv/postgres store/kv/postgres/postgrestest",
@@ -253,7 +254,7 @@ var libraries = map[string]string{
 	"golang.org/x/text/width":                         "cmd/nizectl/display",
 	"golang.org/x/sys":                                "daemon/peer mcp/upstream/process cmd/nizectl/chat store/database store/kv/postgres cmd/nized",
 
-	// For tests and doubles everywhere, and for nothing else.
+	// For tests and fakes everywhere, and for nothing else.
 	"github.com/google/go-cmp":                   "tests",
 	"github.com/go-jose/go-jose/v4":              "tests", // go-oidc verifies with it; doubles sign with it
 	"github.com/getkin/kin-openapi":              "tests", // somebody else's reading of OpenAPI, as a judge of requests
@@ -262,15 +263,15 @@ var libraries = map[string]string{
 	"github.com/creack/pty":                      "tests",
 }
 
-// sisters never import one another, in tests neither: what needs two of them
-// is tested on the roof.
-var sisters = []string{"bots", "llm", "mcp"}
+// siblings never import one another, not even in tests. A test that needs two of them belongs to
+// the composition root.
+var siblings = []string{"bots", "llm", "mcp"}
 
-// banned names of folders say nothing about what is in them.
-var banned = []string{"util", "utils", "common", "helper", "helpers", "types", "internal", "pkg", "misc", "lib"}
+// bannedNames are directory names that don't describe their content.
+var bannedNames = []string{"util", "utils", "common", "helper", "helpers", "types", "internal", "pkg", "misc", "lib"}
 
-// untyped lists the maps of any on the call path, each with its reason: a
-// number that goes through one is rounded.
+// untyped lists the permitted maps of any on the call path, each with its reason. Such a map
+// rounds large numbers.
 var untyped = map[string]string{
 	"mcp/server.go": "the SDK's auth.TokenInfo.Extra has that type; the caller is put in and taken out as it is",
 }
@@ -278,12 +279,12 @@ var untyped = map[string]string{
 // source is one Go file.
 type source struct {
 	path string // from the module's root, with slashes
-	room string
+	pkg string
 	test bool
 	file *ast.File
 }
 
-func (s source) double() bool { return s.test || strings.HasSuffix(s.room, "test") }
+func (s source) double() bool { return s.test || strings.HasSuffix(s.pkg, "test") }
 
 // sources parses every Go file of the module, whatever its build tags.
 func sources(t *testing.T) (*token.FileSet, []source) {
@@ -300,7 +301,7 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 				return fs.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(p, "go.mod")); p != ".." && err == nil {
-				return fs.SkipDir // a module of its own, of which the programs import nothing
+				return fs.SkipDir // a module of its own, which the programs don't import
 			}
 			return nil
 		}
@@ -311,14 +312,14 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 		if err != nil {
 			return err
 		}
-		all = append(all, source{path: rel, room: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), file: f})
+		all = append(all, source{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), file: f})
 		return nil
 	})
 	if err != nil {
 		t.Fatalf("reading the sources: %v", err)
 	}
 	if len(all) < 100 {
-		t.Fatalf("read %d Go files: this is not the whole house", len(all))
+		t.Fatalf("read %d Go files: this is not the whole module", len(all))
 	}
 	return fset, all
 }
@@ -326,18 +327,18 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 func (s source) imports() []string {
 	var list []string
 	for _, i := range s.file.Imports {
-		p, _ := strconv.Unquote(i.Path.Value) // the parser let it pass
+		p, _ := strconv.Unquote(i.Path.Value) // the parser accepted it
 		list = append(list, p)
 	}
 	return list
 }
 
-func TestFloors(t *testing.T) {
+func TestLayers(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
-		row, ok := floors[s.room]
+		row, ok := layers[s.pkg]
 		if !ok {
-			t.Errorf("%s: the room %s has no row among the floors", s.path, s.room)
+			t.Errorf("%s: package %s has no row in layers", s.path, s.pkg)
 			continue
 		}
 		for _, imp := range s.imports() {
@@ -345,36 +346,36 @@ func TestFloors(t *testing.T) {
 			if imp == "nize" {
 				own, ours = ".", true
 			}
-			if !ours || own == s.room || own == "store" || own == "store/printable" || own == "store/outage" {
+			if !ours || own == s.pkg || own == "store" || own == "store/printable" || own == "store/outage" {
 				continue
 			}
-			if sister(s.room) != "" && sister(own) != "" && sister(own) != sister(s.room) {
-				t.Errorf("%s imports %s: sisters don't import one another; they meet on the roof, by words of store", s.path, own)
+			if siblingOf(s.pkg) != "" && siblingOf(own) != "" && siblingOf(own) != siblingOf(s.pkg) {
+				t.Errorf("%s imports %s: siblings don't import one another; they meet in the composition root, through types of store", s.path, own)
 				continue
 			}
 			may := strings.Fields(row.may)
 			if slices.Contains(may, "*") || slices.Contains(may, own) {
 				continue
 			}
-			if s.test && testMay(s.room, own) {
+			if s.test && testMay(s.pkg, own) {
 				continue
 			}
-			t.Errorf("%s imports %s: %s may import store %s: %s", s.path, own, s.room, row.may, row.why)
+			t.Errorf("%s imports %s: %s may import only store %s. %s", s.path, own, s.pkg, row.may, row.why)
 		}
 	}
-	rooms := map[string]bool{}
+	pkgs := map[string]bool{}
 	for _, s := range all {
-		rooms[s.room] = true
+		pkgs[s.pkg] = true
 	}
-	for name := range floors {
-		if !rooms[name] {
-			t.Errorf("the floors have a row for %s, which is no room", name)
+	for name := range layers {
+		if !pkgs[name] {
+			t.Errorf("layers has a row for %s, which is not a package", name)
 		}
 	}
 }
 
-// testMay lets tests use real neighbours below the roof, and a command's tests
-// the whole house that it is a part of.
+// testMay reports whether a test may import a package: tests use real packages below the
+// composition root, and tests of commands use all.
 func testMay(from, own string) bool {
 	if strings.HasPrefix(from, "cmd/") {
 		return true
@@ -382,16 +383,16 @@ func testMay(from, own string) bool {
 	return own != "daemon" && !strings.HasPrefix(own, "cmd/") && !strings.HasPrefix(own, "scripts/")
 }
 
-// sister is which of the three a room belongs to, "" for none of them.
-func sister(room string) string {
-	top, _, _ := strings.Cut(room, "/")
-	if slices.Contains(sisters, top) {
+// siblingOf returns the sibling that a package belongs to, or "".
+func siblingOf(pkg string) string {
+	top, _, _ := strings.Cut(pkg, "/")
+	if slices.Contains(siblings, top) {
 		return top
 	}
 	return ""
 }
 
-func TestLibrariesHaveOneRoom(t *testing.T) {
+func TestLibrariesHaveOnePackage(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
 		for _, imp := range s.imports() {
@@ -400,26 +401,25 @@ func TestLibrariesHaveOneRoom(t *testing.T) {
 			}
 			lib := library(imp)
 			if lib == "" {
-				t.Errorf("%s imports %s, which has no room: argue for it in the commit, then add its row", s.path, imp)
+				t.Errorf("%s imports %s, which no package may import: give the reason in the commit, then add a row to libraries", s.path, imp)
 				continue
 			}
-			rooms := strings.Fields(libraries[lib])
+			pkgs := strings.Fields(libraries[lib])
 			switch {
-			case slices.Contains(rooms, s.room):
-			case slices.Contains(rooms, "tests") && s.double():
-			case s.test && underneath(s.room, rooms):
+			case slices.Contains(pkgs, s.pkg):
+			case slices.Contains(pkgs, "tests") && s.double():
+			case s.test && mayTestAgainst(s.pkg, pkgs):
 			default:
-				t.Errorf("%s imports %s, which lives in %s and nowhere else", s.path, imp, libraries[lib])
+				t.Errorf("%s imports %s, which only %s may import", s.path, imp, libraries[lib])
 			}
 		}
 	}
 }
 
-// underneath lets the tests of a room speak a protocol from the other side
-// where the library's room is the sister's: a client of our server, a server
-// for our client.
-func underneath(from string, rooms []string) bool {
-	return slices.ContainsFunc(rooms, func(r string) bool { return sister(r) != "" && (sister(r) == sister(from) || from == "daemon") })
+// mayTestAgainst reports whether the tests of a package may use a library of the same sibling, to
+// speak a protocol from the other end: a client of our server, a server for our client.
+func mayTestAgainst(from string, pkgs []string) bool {
+	return slices.ContainsFunc(pkgs, func(r string) bool { return siblingOf(r) != "" && (siblingOf(r) == siblingOf(from) || from == "daemon") })
 }
 
 func library(imp string) string {
@@ -432,19 +432,19 @@ func library(imp string) string {
 	return best
 }
 
-func TestFoldersAreNamedForWhatTheyKeep(t *testing.T) {
+func TestFolderNames(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
-		for part := range strings.SplitSeq(s.room, "/") {
-			if slices.Contains(banned, part) {
-				t.Errorf("%s: a folder called %q says nothing; name it by the noun that it keeps", s.path, part)
+		for part := range strings.SplitSeq(s.pkg, "/") {
+			if slices.Contains(bannedNames, part) {
+				t.Errorf("%s: a directory called %q doesn't describe its content; name it by its noun", s.path, part)
 			}
 		}
 	}
 }
 
-// refusedInWords says whether a format has ErrRefused as a clause of its own:
-// people read a sentence, not a chain of errors.
+// refusedInWords reports whether a format has ErrRefused as a clause of its own. People read a
+// sentence, not a chain of errors.
 func refusedInWords(names map[string]string, call *ast.CallExpr) bool {
 	format, ok := call.Args[0].(*ast.BasicLit)
 	return ok && (strings.Contains(format.Value, "%w:") || strings.Contains(format.Value, ": %w")) && slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
@@ -453,7 +453,7 @@ func refusedInWords(names map[string]string, call *ast.CallExpr) bool {
 	})
 }
 
-func TestBannedWords(t *testing.T) {
+func TestBannedCalls(t *testing.T) {
 	fset, all := sources(t)
 	callPath := []string{"mcp", "mcp/upstream", "mcp/upstream/wire", "mcp/hook"}
 	for _, s := range all {
@@ -472,16 +472,16 @@ func TestBannedWords(t *testing.T) {
 			case *ast.SelectorExpr:
 				what := selected(names, n)
 				if !s.test && slices.Contains([]string{"net/http.DefaultClient", "net/http.DefaultTransport", "net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head"}, what) {
-					t.Errorf("%s uses %s: it has no deadline, follows redirects with our headers, and is shared by all", at(), what)
+					t.Errorf("%s uses %s: it has no deadline, follows redirects with our headers, and is shared by the whole process", at(), what)
 				}
 				if what == "syscall.Umask" {
-					t.Errorf("%s uses %s: it is the whole process's, and what is made elsewhere at that moment has it: give the mode to the file", at(), what)
+					t.Errorf("%s uses %s: it changes the whole process, also for files that other goroutines create meanwhile: set the mode of the file", at(), what)
 				}
 				if s.test && what == "time.Sleep" && !within(bubbles, n.Pos()) {
-					t.Errorf("%s sleeps: wait for the event itself; testing/synctest runs time", at())
+					t.Errorf("%s sleeps: wait for the event itself, or use testing/synctest", at())
 				}
 			case *ast.MapType:
-				if !s.test && slices.Contains(callPath, s.room) && isAnyMap(n) && untyped[s.path] == "" {
+				if !s.test && slices.Contains(callPath, s.pkg) && isAnyMap(n) && untyped[s.path] == "" {
 					t.Errorf("%s: map[string]any on the call path rounds numbers over 2^53", at())
 				}
 			}
@@ -490,11 +490,11 @@ func TestBannedWords(t *testing.T) {
 	}
 }
 
-// importNames maps the names that a file gives its imports to their paths.
+// importNames maps the names of a file's imports to their paths.
 func importNames(f *ast.File) map[string]string {
 	names := map[string]string{}
 	for _, i := range f.Imports {
-		p, _ := strconv.Unquote(i.Path.Value) // the parser let it pass
+		p, _ := strconv.Unquote(i.Path.Value) // the parser accepted it
 		name := path.Base(p)
 		if i.Name != nil {
 			name = i.Name.Name
@@ -504,7 +504,7 @@ func importNames(f *ast.File) map[string]string {
 	return names
 }
 
-// selected is "path.Name" for a name of an imported package, else "".
+// selected returns "path.Name" for a name of an imported package, else "".
 func selected(names map[string]string, e ast.Expr) string {
 	sel, ok := e.(*ast.SelectorExpr)
 	if !ok {
@@ -517,8 +517,7 @@ func selected(names map[string]string, e ast.Expr) string {
 	return names[id.Name] + "." + sel.Sel.Name
 }
 
-// bubbles are the functions that a file hands to synctest.Test: time there is
-// the bubble's own, and a sleep costs none.
+// bubbles returns the functions that a file passes to synctest.Test. A sleep there takes no time.
 func bubbles(names map[string]string, f *ast.File) []ast.Node {
 	var found []ast.Node
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -534,7 +533,7 @@ func within(nodes []ast.Node, at token.Pos) bool {
 	return slices.ContainsFunc(nodes, func(n ast.Node) bool { return n.Pos() <= at && at < n.End() })
 }
 
-// shellCall is the shell that an os/exec call starts, "" if none.
+// shellCall returns the shell that a call of os/exec starts, or "".
 func shellCall(names map[string]string, call *ast.CallExpr) string {
 	arg := 0
 	switch selected(names, call.Fun) {
@@ -551,7 +550,7 @@ func shellCall(names map[string]string, call *ast.CallExpr) string {
 	if !ok {
 		return ""
 	}
-	name, _ := strconv.Unquote(lit.Value) // a literal of the parser's
+	name, _ := strconv.Unquote(lit.Value) // the parser accepted it
 	if slices.Contains([]string{"sh", "bash", "dash", "zsh", "cmd", "cmd.exe", "powershell"}, path.Base(name)) {
 		return name
 	}
@@ -572,8 +571,8 @@ func isAnyMap(m *ast.MapType) bool {
 	return false
 }
 
-// TestOperationsAreMounted: each operation that daemon/api declares is mounted
-// once, on a route of its own.
+// TestOperationsAreMounted: each operation that daemon/api declares is mounted once, at a path of
+// its own.
 func TestOperationsAreMounted(t *testing.T) {
 	mounted := map[string]bool{}
 	for _, op := range Operations() {
@@ -582,14 +581,14 @@ func TestOperationsAreMounted(t *testing.T) {
 			t.Errorf("%s is mounted twice", route)
 		}
 		if op.Summary == "" || !strings.HasPrefix(op.Path, "/v1/") {
-			t.Errorf("%s says %q", route, op.Summary)
+			t.Errorf("%s has the path or summary %q", route, op.Summary)
 		}
 		mounted[route] = true
 	}
 	_, all := sources(t)
 	declared := 0
 	for _, s := range all {
-		if s.room != "daemon/api" || s.test {
+		if s.pkg != "daemon/api" || s.test {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -599,7 +598,7 @@ func TestOperationsAreMounted(t *testing.T) {
 			}
 			method, path := lit.Elts[0].(*ast.BasicLit).Value, lit.Elts[1].(*ast.BasicLit).Value
 			if route := strings.Trim(method, `"`) + " " + strings.Trim(path, `"`); !mounted[route] && !strings.Contains(path, `"/auth/`) && !strings.Contains(path, `"/api/`) && !strings.Contains(path, `"/asks`) {
-				t.Errorf("%s: nobody answers %s", s.path, route)
+				t.Errorf("%s: no handler serves %s", s.path, route)
 			}
 			declared++
 			return true
@@ -610,7 +609,7 @@ func TestOperationsAreMounted(t *testing.T) {
 	}
 }
 
-// isOperation says whether a type is one of the four kinds of operations.
+// isOperation reports whether a type is one of the four kinds of operations.
 func isOperation(t ast.Expr) bool {
 	switch x := t.(type) {
 	case *ast.IndexExpr:
@@ -622,14 +621,14 @@ func isOperation(t ast.Expr) bool {
 	return ok && slices.Contains([]string{"Op", "Stream", "Download", "Upload"}, id.Name)
 }
 
-// TestOperationsSeeNoHTTP: what a chat and a page can ask for as well as nizectl
-// knows of no request.
+// TestOperationsSeeNoHTTP: nizectl, chats and pages call the same operations, so that those don't
+// depend on a request.
 func TestOperationsSeeNoHTTP(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
-		operations := slices.Contains([]string{"daemon/control", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.room)
+		operations := slices.Contains([]string{"daemon/control", "daemon/documents", "daemon/plans", "daemon/credentials", "daemon/extensions", "daemon/renderers", "daemon/fileconfig", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.pkg)
 		if operations && !s.test && slices.Contains(s.imports(), "net/http") {
-			t.Errorf("%s imports net/http: a request is decoded before it gets here, by package mux", s.path)
+			t.Errorf("%s imports net/http: package mux decodes requests before they get here", s.path)
 		}
 	}
 }
