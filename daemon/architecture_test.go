@@ -279,7 +279,7 @@ var untyped = map[string]string{
 // source is one Go file.
 type source struct {
 	path string // from the module's root, with slashes
-	pkg string
+	pkg  string
 	test bool
 	file *ast.File
 }
@@ -419,7 +419,9 @@ func TestLibrariesHaveOnePackage(t *testing.T) {
 // mayTestAgainst reports whether the tests of a package may use a library of the same sibling, to
 // speak a protocol from the other end: a client of our server, a server for our client.
 func mayTestAgainst(from string, pkgs []string) bool {
-	return slices.ContainsFunc(pkgs, func(r string) bool { return siblingOf(r) != "" && (siblingOf(r) == siblingOf(from) || from == "daemon") })
+	return slices.ContainsFunc(pkgs, func(r string) bool {
+		return siblingOf(r) != "" && (siblingOf(r) == siblingOf(from) || from == "daemon")
+	})
 }
 
 func library(imp string) string {

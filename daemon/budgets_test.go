@@ -52,7 +52,7 @@ func thirsty(t *testing.T, hold chan struct{}) (url string, asked *atomic.Int64)
 
 // withModel makes a daemon's assistant speak by that service, at most tokens an
 // answer, and lifts the limits of one person's turns and messages.
-func withModel(t *testing.T, r *roof, url string, tokens int) {
+func withModel(t *testing.T, r *testDaemon, url string, tokens int) {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := api.AddProvider.Call(ctx, r.Client, api.AddProviderRequest{Name: "parrots", Kind: "openai-compatible", BaseURL: url, Key: api.NewSecret("k")}); err != nil {
@@ -72,7 +72,7 @@ func withModel(t *testing.T, r *roof, url string, tokens int) {
 }
 
 // ask sends one message in a conversation of its own and returns what was said.
-func ask(ctx context.Context, r *roof, text string) (string, error) {
+func ask(ctx context.Context, r *testDaemon, text string) (string, error) {
 	th, err := api.StartConversation.Call(ctx, r.Client, api.StartConversationRequest{Zone: "Asia/Tokyo"})
 	if err != nil {
 		return "", err

@@ -97,7 +97,7 @@ func TestChangesAreAudited(t *testing.T) {
 
 // peoplesEvents are those after that one, without nize's own: a server's tools
 // are listed after it was added, and what is due by the clock is done meanwhile.
-func peoplesEvents(t *testing.T, r *roof, last uint64) (list []store.Event) {
+func peoplesEvents(t *testing.T, r *testDaemon, last uint64) (list []store.Event) {
 	t.Helper()
 	for e, err := range api.ReadAudit.Call(t.Context(), r.Client, api.AuditRequest{Limit: 1000}) {
 		if err != nil {
@@ -110,7 +110,7 @@ func peoplesEvents(t *testing.T, r *roof, last uint64) (list []store.Event) {
 	return list
 }
 
-func newestEvent(t *testing.T, r *roof) (seq uint64) {
+func newestEvent(t *testing.T, r *testDaemon) (seq uint64) {
 	t.Helper()
 	for e, err := range api.ReadAudit.Call(t.Context(), r.Client, api.AuditRequest{Limit: 1}) {
 		if err != nil {
@@ -139,7 +139,7 @@ func get(t *testing.T, dir, path string) {
 }
 
 // changesOf is the table.
-func changesOf(t *testing.T, r *roof) []request {
+func changesOf(t *testing.T, r *testDaemon) []request {
 	ctx := t.Context()
 	second := func(_ any, err error) error { return err }
 	key := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}

@@ -416,13 +416,13 @@ func (c *discordChat) mistakes() (list []string) {
 
 // meeting is a daemon with a model and a server of our own, on any platform.
 type meeting struct {
-	*house
+	*fixture
 	chat
 }
 
 func newMeeting(t *testing.T, c chat, start func(*testing.T) *killable) *meeting {
 	t.Helper()
-	m := &meeting{house: newHouse(t, start), chat: c}
+	m := &meeting{fixture: newFixture(t, start), chat: c}
 	c.connect(m.killable)
 	return m
 }

@@ -23,7 +23,7 @@ type directory struct {
 	token string
 }
 
-func newDirectory(t *testing.T, r *roof) *directory {
+func newDirectory(t *testing.T, r *testDaemon) *directory {
 	t.Helper()
 	made, err := api.CreateToken.Call(t.Context(), r.Client, api.CreateTokenRequest{Name: "directory", Audience: store.ForSCIM})
 	if err != nil {
@@ -86,7 +86,7 @@ const (
 func TestSCIMUsers(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
-	d := newDirectory(t, a.roof)
+	d := newDirectory(t, a.testDaemon)
 	for _, path := range []string{"/ServiceProviderConfig", "/Schemas", "/ResourceTypes"} {
 		d.do("GET", path, "", 200)
 	}
@@ -123,7 +123,7 @@ func TestSCIMUsers(t *testing.T) {
 	}
 	// Who was provisioned is who signs in with that subject.
 	a.idp.Person(oidctest.Claims{"sub": "00ujl29u0le5T6Aj10h7", "name": "Ana Sommer"})
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	a.login(b)
 	if u := a.user("Ana Sommer"); len(u.Identities) != 2 || !u.CanApprove() || b.as() != "Ana Sommer" {
 		t.Errorf("signed in as %q: %+v", b.as(), u)
@@ -132,7 +132,7 @@ func TestSCIMUsers(t *testing.T) {
 		if got := d.do("PATCH", "/Users/"+ana.ID, off, 200); got.Active || b.as() != "" || a.user("Ana Sommer").State != store.Disabled {
 			t.Errorf("off: %+v, signed in as %q", got, b.as())
 		}
-		if p := a.login(newBrowser(t, a.roof)); p.status != http.StatusForbidden || !strings.Contains(p.body, "disabled") {
+		if p := a.login(newBrowser(t, a.testDaemon)); p.status != http.StatusForbidden || !strings.Contains(p.body, "disabled") {
 			t.Errorf("a sign-in of a leaver: %d %s", p.status, mainOf(p))
 		}
 		d.do("PATCH", "/Users/"+ana.ID, on, 200)
@@ -188,7 +188,7 @@ func TestSCIMUsers(t *testing.T) {
 func TestSCIMAuthorization(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
-	d := newDirectory(t, a.roof)
+	d := newDirectory(t, a.testDaemon)
 	good := d.token
 	for _, audience := range []string{store.ForMCP, store.ForAPI} {
 		made, err := api.CreateToken.Call(t.Context(), a.Client, api.CreateTokenRequest{Name: "t-" + audience, Audience: audience})
@@ -213,7 +213,7 @@ func TestSCIMAuthorization(t *testing.T) {
 	d.token = good
 	d.do("GET", "/Users", "", 200)
 	// And it opens nothing else.
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	req, err := http.NewRequest(http.MethodPost, b.base+"/mcp", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestSCIMAuthorization(t *testing.T) {
 func TestSCIMGroups(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
-	d := newDirectory(t, a.roof)
+	d := newDirectory(t, a.testDaemon)
 	ctx := t.Context()
 	must := func(_ any, err error) {
 		t.Helper()
@@ -306,7 +306,7 @@ func TestSCIMGroups(t *testing.T) {
 	}
 	// So does an approver, whose card is shown and whose session stays.
 	a.idp.Person(oidctest.Claims{"sub": ana.ExternalID, "name": "Ana Sommer"})
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	a.login(b)
 	if got := members(); !slices.Equal(got, []string{"Ana Sommer"}) {
 		t.Errorf("after a sign-in that named no groups: %q", got)
@@ -337,11 +337,11 @@ func TestSCIMGroups(t *testing.T) {
 func TestSCIMDeactivation(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
-	d := newDirectory(t, a.roof)
+	d := newDirectory(t, a.testDaemon)
 	ctx := t.Context()
 	ana := d.do("POST", "/Users", oktaUser, 201)
 	a.idp.Person(oidctest.Claims{"sub": ana.ExternalID, "name": "Ana Sommer"})
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	a.login(b)
 	if _, err := api.AddServer.Call(ctx, a.Client, api.AddServerRequest{Server: store.Server{Name: "agent-steps", Transport: store.External, Visibility: []string{"all"}}}); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 
 // acme is a daemon whose people sign in with a provider.
 type acme struct {
-	*roof
+	*testDaemon
 	idp *oidctest.Provider
 	log *syncBuffer
 	t   *testing.T
@@ -51,12 +51,12 @@ func (s *syncBuffer) String() string {
 func newAcme(t *testing.T) *acme {
 	t.Helper()
 	a := &acme{idp: oidctest.New(t), log: &syncBuffer{}, t: t}
-	a.roof = open(t, t.TempDir(), nil, func(o *daemon.Options) { o.Log = slog.New(slog.NewTextHandler(a.log, nil)) })
+	a.testDaemon = open(t, t.TempDir(), nil, func(o *daemon.Options) { o.Log = slog.New(slog.NewTextHandler(a.log, nil)) })
 	p, err := api.SetOIDC.Call(t.Context(), a.Client, api.SetOIDCRequest{Issuer: a.idp.URL, Client: a.idp.Client, ClientSecret: api.NewSecret(a.idp.Secret), Name: "Acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.idp.Register(newBrowser(t, a.roof).base + "/login/oidc")
+	a.idp.Register(newBrowser(t, a.testDaemon).base + "/login/oidc")
 	if p.Name != "Acme" || !p.HasSecret || p.GroupsClaim != "groups" {
 		t.Fatalf("set: %+v", p)
 	}
@@ -119,7 +119,7 @@ func TestCompanyLogin(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
 	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana Sommer", "email": "ana@acme.example", "email_verified": true, "groups": []string{"staff"}})
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	first := b.get("/login")
 	if p := b.get(first.location); !strings.Contains(p.body, `<a href="/login/oidc/start" class="button">Continue with Acme</a>`) || strings.Index(p.body, "Continue with Acme") > strings.Index(p.body, "Confirm this code") && strings.Contains(p.body, "Confirm this code") {
 		t.Errorf("the page of a sign-in: %s", p.body)
@@ -143,7 +143,7 @@ func TestCompanyLogin(t *testing.T) {
 	}
 	// The next sign-in is the same person, under the name that the provider has now.
 	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana Winter", "email": "ana@acme.example", "email_verified": true})
-	other := newBrowser(t, a.roof)
+	other := newBrowser(t, a.testDaemon)
 	a.login(other)
 	if again := a.user("Ana Winter"); again.ID != u.ID {
 		t.Errorf("another user: %+v", again)
@@ -160,7 +160,7 @@ func TestCompanyConsent(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
 	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana"})
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	client := b.register("Inspector", "http://127.0.0.1:9/cb")
 	path, p := b.open(authorizeURL(client, "http://127.0.0.1:9/cb"))
 	if !strings.Contains(p.body, "Continue with Acme") {
@@ -257,7 +257,7 @@ func TestCompanyAttacks(t *testing.T) {
 		a.idp.Change(nil)
 		a.idp.Raw(nil)
 		tt.do()
-		b, before := newBrowser(t, a.roof), len(a.log.String())
+		b, before := newBrowser(t, a.testDaemon), len(a.log.String())
 		p := a.login(b)
 		if p.status < 400 || !strings.Contains(p.body, tt.page) {
 			t.Errorf("%s: %d %s", tt.name, p.status, mainOf(p))
@@ -287,7 +287,7 @@ func TestCompanyCallback(t *testing.T) {
 		}
 	}
 	// Somebody gets a victim to open their own callback: the victim stays nobody.
-	attacker, victim := newBrowser(t, a.roof), newBrowser(t, a.roof)
+	attacker, victim := newBrowser(t, a.testDaemon), newBrowser(t, a.testDaemon)
 	theirs := a.callback(attacker)
 	refused("in another browser", victim.get(theirs))
 	victim.get("/login/oidc/start")
@@ -298,7 +298,7 @@ func TestCompanyCallback(t *testing.T) {
 	}
 	refused("replayed", attacker.get(theirs))
 	before, _ := a.idp.Counts()
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	back := a.callback(b)
 	kept := b.Jar.Cookies(mustURL(t, b.base))
 	b.get(back)
@@ -317,7 +317,7 @@ func TestCompanyCallback(t *testing.T) {
 		"denied":             func(q url.Values) { q.Del("code"); q.Set("error", "access_denied") },
 		"an error of markup": func(q url.Values) { q.Del("code"); q.Set("error", "<script>alert(1)</script>") },
 	} {
-		b := newBrowser(t, a.roof)
+		b := newBrowser(t, a.testDaemon)
 		u := mustURL(t, a.callback(b))
 		q := u.Query()
 		change(q)
@@ -329,13 +329,13 @@ func TestCompanyCallback(t *testing.T) {
 		}
 	}
 	// New settings end what was under way.
-	b = newBrowser(t, a.roof)
+	b = newBrowser(t, a.testDaemon)
 	back = a.callback(b)
 	if _, err := api.SetOIDC.Call(t.Context(), a.Client, api.SetOIDCRequest{Issuer: a.idp.URL, Client: a.idp.Client, ClientSecret: api.NewSecret("wrong"), Name: "Acme"}); err != nil {
 		t.Fatal(err)
 	}
 	refused("after new settings", b.get(back))
-	if p := a.login(newBrowser(t, a.roof)); p.status != http.StatusBadGateway || !strings.Contains(p.body, "does not accept nize as its client") {
+	if p := a.login(newBrowser(t, a.testDaemon)); p.status != http.StatusBadGateway || !strings.Contains(p.body, "does not accept nize as its client") {
 		t.Errorf("a wrong secret: %d %s", p.status, mainOf(p))
 	}
 }
@@ -355,7 +355,7 @@ func TestCompanyKeyRotation(t *testing.T) {
 	a := newAcme(t)
 	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana"})
 	for range 3 {
-		b := newBrowser(t, a.roof)
+		b := newBrowser(t, a.testDaemon)
 		back := a.callback(b)
 		a.idp.Rotate() // in the middle of the sign-in
 		if p := b.get(back); p.status != http.StatusOK || b.as() != "Ana" {
@@ -372,7 +372,7 @@ func TestCompanyEmail(t *testing.T) {
 	login := func(sub, email string, verified any) string {
 		t.Helper()
 		a.idp.Person(oidctest.Claims{"sub": sub, "name": sub, "email": email, "email_verified": verified})
-		b := newBrowser(t, a.roof)
+		b := newBrowser(t, a.testDaemon)
 		a.login(b)
 		return b.as()
 	}
@@ -383,7 +383,7 @@ func TestCompanyEmail(t *testing.T) {
 	}
 	old := a.idp.URL
 	a.idp = oidctest.New(t) // the company moves to another provider
-	a.idp.Register(newBrowser(t, a.roof).base + "/login/oidc")
+	a.idp.Register(newBrowser(t, a.testDaemon).base + "/login/oidc")
 	if _, err := api.SetOIDC.Call(t.Context(), a.Client, api.SetOIDCRequest{Issuer: a.idp.URL, Client: a.idp.Client, ClientSecret: api.NewSecret(a.idp.Secret), Name: "New"}); err != nil {
 		t.Fatal(err)
 	}
@@ -438,12 +438,12 @@ func TestCompanyGroupsOfSettings(t *testing.T) {
 		return a.login(b)
 	}
 	a.set("oidc.admin_groups", "it-admins,ops")
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	login(b, []string{"staff", "ops"})
 	if u := a.user("Ana"); u.Role != store.Admin || !u.AdminByGroup {
 		t.Fatalf("in a group of admins: %+v", u.User)
 	}
-	login(newBrowser(t, a.roof), []string{"staff"})
+	login(newBrowser(t, a.testDaemon), []string{"staff"})
 	if u := a.user("Ana"); u.Role != store.Member {
 		t.Errorf("out of it: %s", u.Role)
 	}
@@ -464,12 +464,12 @@ func TestCompanyGroupsOfSettings(t *testing.T) {
 	if p := login(b, []string{"staff"}); p.status != http.StatusOK {
 		t.Errorf("allowed: %d %s", p.status, mainOf(p))
 	}
-	stranger := newBrowser(t, a.roof)
+	stranger := newBrowser(t, a.testDaemon)
 	a.idp.Person(oidctest.Claims{"sub": "zed", "name": "Zed", "groups": []string{"guests"}})
 	if p := a.login(stranger); p.status != http.StatusForbidden || !strings.Contains(p.body, "oidc.allowed_groups") || stranger.as() != "" {
 		t.Errorf("a stranger: %d %s", p.status, mainOf(p))
 	}
-	if p := login(newBrowser(t, a.roof), nil); p.status != http.StatusForbidden || !strings.Contains(p.body, "did not tell nize your groups") {
+	if p := login(newBrowser(t, a.testDaemon), nil); p.status != http.StatusForbidden || !strings.Contains(p.body, "did not tell nize your groups") {
 		t.Errorf("without the claim: %d %s", p.status, mainOf(p))
 	}
 	if got := b.as(); got != "" {
@@ -486,7 +486,7 @@ func ptr[T any](v T) *T { return &v }
 func TestCompanyRequired(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	before, err := api.StartLogin.Call(t.Context(), a.Client, api.StartLoginRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -533,11 +533,11 @@ func TestCompanyDown(t *testing.T) {
 	clock := &now
 	var mu sync.Mutex
 	a := &acme{idp: oidctest.New(t), log: &syncBuffer{}, t: t}
-	a.roof = open(t, t.TempDir(), nil, func(o *daemon.Options) {
+	a.testDaemon = open(t, t.TempDir(), nil, func(o *daemon.Options) {
 		o.Log = slog.New(slog.NewTextHandler(a.log, nil))
 		o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return *clock }
 	})
-	a.idp.Register(newBrowser(t, a.roof).base + "/login/oidc")
+	a.idp.Register(newBrowser(t, a.testDaemon).base + "/login/oidc")
 	set := api.SetOIDCRequest{Issuer: a.idp.URL, Client: a.idp.Client, ClientSecret: api.NewSecret(a.idp.Secret), Name: "Acme"}
 	a.idp.Down(true)
 	if _, err := api.SetOIDC.Call(t.Context(), a.Client, set); !errors.Is(err, api.ErrUnavailable) {
@@ -547,7 +547,7 @@ func TestCompanyDown(t *testing.T) {
 	if _, err := api.SetOIDC.Call(t.Context(), a.Client, set); err != nil {
 		t.Fatal(err)
 	}
-	if p := newBrowser(t, a.roof).get("/login/oidc/start"); p.status != http.StatusBadGateway || !strings.Contains(p.body, "nizectl identity oidc test") {
+	if p := newBrowser(t, a.testDaemon).get("/login/oidc/start"); p.status != http.StatusBadGateway || !strings.Contains(p.body, "nizectl identity oidc test") {
 		t.Errorf("down: %d %s", p.status, mainOf(p))
 	}
 	found, err := api.TestOIDC.Call(t.Context(), a.Client, api.Empty{})
@@ -559,7 +559,7 @@ func TestCompanyDown(t *testing.T) {
 	later := now.Add(6 * time.Second)
 	clock = &later
 	mu.Unlock()
-	if p := a.login(newBrowser(t, a.roof)); p.status != http.StatusOK {
+	if p := a.login(newBrowser(t, a.testDaemon)); p.status != http.StatusOK {
 		t.Errorf("back: %d %s", p.status, mainOf(p))
 	}
 	if found, err = api.TestOIDC.Call(t.Context(), a.Client, api.Empty{}); err != nil || !found.OK || len(found.Steps) != 4 {
@@ -576,7 +576,7 @@ func TestCompanyLogout(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
 	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana", "sid": "s1"})
-	one, two, elsewhere := newBrowser(t, a.roof), newBrowser(t, a.roof), newBrowser(t, a.roof)
+	one, two, elsewhere := newBrowser(t, a.testDaemon), newBrowser(t, a.testDaemon), newBrowser(t, a.testDaemon)
 	a.login(one)
 	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana", "sid": "s2"})
 	a.login(two)
@@ -589,7 +589,7 @@ func TestCompanyLogout(t *testing.T) {
 		return a.idp.Sign(oidctest.Claims{"typ": "logout+jwt"}, c)
 	}
 	send := func(raw string) int {
-		return newBrowser(t, a.roof).post("/login/oidc/logout", form, url.Values{"logout_token": {raw}}.Encode()).status
+		return newBrowser(t, a.testDaemon).post("/login/oidc/logout", form, url.Values{"logout_token": {raw}}.Encode()).status
 	}
 	for name, change := range map[string]func(oidctest.Claims){
 		"a nonce":        func(c oidctest.Claims) { c["sub"], c["nonce"] = "ana-1", "x" },
@@ -635,7 +635,7 @@ func TestCompanyGroups(t *testing.T) {
 			t.Fatalf("signing in: %d %s", p.status, mainOf(p))
 		}
 	}
-	b := newBrowser(t, a.roof)
+	b := newBrowser(t, a.testDaemon)
 	login(b, "Leads", "Staff") // before nize has the group
 	must(api.AddGroup.Call(ctx, a.Client, api.AddGroupRequest{Name: "leads", OIDCGroup: "Leads"}))
 	must(api.AddGroup.Call(ctx, a.Client, api.AddGroupRequest{Name: "staff", OIDCGroup: "Staff"}))
@@ -659,7 +659,7 @@ func TestCompanyGroups(t *testing.T) {
 		t.Fatalf("in the group: %d %s", p.status, p.body)
 	}
 	shown := ask()
-	login(newBrowser(t, a.roof), "Staff") // elsewhere, without the group
+	login(newBrowser(t, a.testDaemon), "Staff") // elsewhere, without the group
 	if p := decide(b, shown); p.status == http.StatusOK {
 		t.Errorf("out of the group: %d %s", p.status, p.body)
 	}
@@ -667,9 +667,9 @@ func TestCompanyGroups(t *testing.T) {
 		t.Errorf("the call: %+v %v", now, err)
 	}
 	// A provider that says nothing about groups puts nobody in any.
-	login(newBrowser(t, a.roof), "Leads", "Staff")
+	login(newBrowser(t, a.testDaemon), "Leads", "Staff")
 	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana"})
-	a.login(newBrowser(t, a.roof))
+	a.login(newBrowser(t, a.testDaemon))
 	if p := decide(b, shown); p.status == http.StatusOK {
 		t.Errorf("without the claim: %d %s", p.status, p.body)
 	}

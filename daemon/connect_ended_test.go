@@ -173,7 +173,7 @@ func TestKilledRefresh(t *testing.T) {
 	w := &connecting{T: t, auth: authtest.New(behind.HTTP())}
 	t.Cleanup(w.auth.Close) // after nized has ended: it waits for streams
 	k := newKillable(t)
-	w.roof = &roof{Client: k.Client}
+	w.testDaemon = &testDaemon{Client: k.Client}
 	if _, err := api.AddServer.Call(t.Context(), k.Client, api.AddServerRequest{Server: store.Server{Name: "far", URL: w.auth.MCP, Approval: store.ApproveNever}}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 // connecting is a daemon, a server behind an authorization server, and a browser.
 type connecting struct {
 	*testing.T
-	*roof
+	*testDaemon
 	auth *authtest.Service
 	skew *atomic.Int64 // of the daemon's clock
 }
@@ -32,7 +32,7 @@ func newConnecting(t *testing.T) *connecting {
 	behind := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo"}}, Stateless: true, JSON: true})
 	w := &connecting{T: t, auth: authtest.New(behind.HTTP()), skew: new(atomic.Int64)}
 	t.Cleanup(w.auth.Close)
-	w.roof = open(t, t.TempDir(), nil, func(o *daemon.Options) {
+	w.testDaemon = open(t, t.TempDir(), nil, func(o *daemon.Options) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(w.skew.Load())) }
 	})
 	if _, err := api.AddServer.Call(t.Context(), w.Client, api.AddServerRequest{Server: store.Server{Name: "far", URL: w.auth.MCP}}); err != nil {
@@ -121,7 +121,7 @@ func (w *connecting) back(b *http.Client, service string) *url.URL {
 func TestConnectEvents(t *testing.T) {
 	t.Parallel()
 	w := newConnecting(t)
-	last := newestEvent(t, w.roof)
+	last := newestEvent(t, w.testDaemon)
 	b := w.browser()
 	if status, body, _ := w.do(b, "GET", w.back(b, w.leave(b, w.begin())).String(), ""); status != http.StatusOK || !strings.Contains(body, "far is connected") {
 		t.Fatalf("status %d: %s", status, body)
@@ -133,7 +133,7 @@ func TestConnectEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kinds []string
-	for _, e := range peoplesEvents(t, w.roof, last) {
+	for _, e := range peoplesEvents(t, w.testDaemon, last) {
 		kinds = append(kinds, e.Kind+" "+e.Subject)
 	}
 	for _, want := range []string{"server.login far", "credential.put far/oauth", "credential.delete far/oauth"} {

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// roof is a daemon of a test.
-type roof struct {
+// testDaemon is a daemon of a test.
+type testDaemon struct {
 	*api.Client
 	dir  string
 	stop func()
@@ -45,7 +45,7 @@ type roof struct {
 
 // open starts a daemon in dir with the environment given. How full the disk of
 // this machine is, is no incident of it.
-func open(t testing.TB, dir string, env map[string]string, change ...func(*daemon.Options)) *roof {
+func open(t testing.TB, dir string, env map[string]string, change ...func(*daemon.Options)) *testDaemon {
 	t.Helper()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func open(t testing.TB, dir string, env map[string]string, change ...func(*daemo
 	}
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
-	r := &roof{Client: api.New(filepath.Join(dir, "s")), dir: dir}
+	r := &testDaemon{Client: api.New(filepath.Join(dir, "s")), dir: dir}
 	stopped := false
 	r.stop = func() {
 		if stopped {

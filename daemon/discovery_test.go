@@ -107,7 +107,7 @@ func (s *service) embed(w http.ResponseWriter, r *http.Request, model string, te
 }
 
 // shop is a daemon with a server of three tools and the service as provider.
-func shop(t *testing.T) (*roof, *service) {
+func shop(t *testing.T) (*testDaemon, *service) {
 	t.Helper()
 	tool := func(name, description string) mcptest.Tool {
 		return mcptest.Tool{Name: name, Description: description, Do: func(context.Context, json.RawMessage) json.RawMessage {
@@ -132,7 +132,7 @@ func shop(t *testing.T) (*roof, *service) {
 }
 
 // set changes a setting.
-func (r *roof) set(t *testing.T, key, value string) {
+func (r *testDaemon) set(t *testing.T, key, value string) {
 	t.Helper()
 	if _, err := api.PutSetting.Call(t.Context(), r.Client, api.PutSettingRequest{Key: key, Value: value}); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func (r *roof) set(t *testing.T, key, value string) {
 }
 
 // reindex runs to the end and returns the summary and what failed.
-func (r *roof) reindex(t *testing.T, req api.ReindexRequest) (sum api.ReindexSummary, failed []string) {
+func (r *testDaemon) reindex(t *testing.T, req api.ReindexRequest) (sum api.ReindexSummary, failed []string) {
 	t.Helper()
 	for line, err := range api.Reindex.Call(t.Context(), r.Client, req) {
 		if err != nil {

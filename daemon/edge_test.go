@@ -21,7 +21,7 @@ type rawConn struct {
 	at string
 }
 
-func (r *roof) raw(t *testing.T, at string) *rawConn {
+func (r *testDaemon) raw(t *testing.T, at string) *rawConn {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", at)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *rawConn) status() (int, error) {
 	return res.StatusCode, err
 }
 
-func (r *roof) listens(t *testing.T) (at string) {
+func (r *testDaemon) listens(t *testing.T) (at string) {
 	t.Helper()
 	st, err := api.GetStatus.Call(t.Context(), r.Client, api.Empty{})
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *roof) listens(t *testing.T) (at string) {
 }
 
 // tokenFor makes a token of a member's.
-func (r *roof) tokenFor(t *testing.T, name, audience string) string {
+func (r *testDaemon) tokenFor(t *testing.T, name, audience string) string {
 	t.Helper()
 	if _, err := api.AddUser.Call(t.Context(), r.Client, api.AddUserRequest{Name: name, Role: store.Member}); err != nil && !strings.Contains(err.Error(), "exists") {
 		t.Fatal(err)

@@ -107,7 +107,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("a call on a full disk: %v", err)
 	}
 	// A message may still find a free page of the database; its turn doesn't.
-	switch said, err := ask(ctx, &roof{Client: k.Client}, "what time is it in Tokyo?"); {
+	switch said, err := ask(ctx, &testDaemon{Client: k.Client}, "what time is it in Tokyo?"); {
 	case errors.Is(err, store.ErrDiskFull) && strings.HasPrefix(err.Error(), "the disk is full, so nothing can be stored"):
 	case err != nil || !strings.Contains(said, "disk of the machine that nize runs on is full"):
 		t.Errorf("the chat on a full disk: %q, %v", said, err)

@@ -36,7 +36,7 @@ const (
 // documentTest drives a daemon by its document: each answer must be one that the
 // document has, in form too, and what was seen is noted.
 type documentTest struct {
-	*roof
+	*testDaemon
 	t          *testing.T
 	url        string
 	key, token string
@@ -76,7 +76,7 @@ func openDocumented(t *testing.T) *documentTest {
 	d := &documentTest{t: t, seen: map[string]bool{}}
 	dir := t.TempDir()
 	// One conversation is held in Slack.
-	d.roof = open(t, dir, nil)
+	d.testDaemon = open(t, dir, nil)
 	users, err := api.ListUsers.Call(t.Context(), d.Client, api.Empty{})
 	if err != nil || len(users.Items) == 0 {
 		t.Fatal(users, err)
@@ -90,7 +90,7 @@ func openDocumented(t *testing.T) *documentTest {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d.roof = open(t, dir, map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1"}, func(o *daemon.Options) {
+	d.testDaemon = open(t, dir, map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1"}, func(o *daemon.Options) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(d.late.Load())) }
 	})
 

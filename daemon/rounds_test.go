@@ -33,7 +33,7 @@ import (
 // waits; to "break" it breaks off; what else it is told it repeats. It refuses what is
 // not one result for each call.
 type programs struct {
-	*roof
+	*testDaemon
 	t    testing.TB
 	url  string
 	key  string
@@ -53,7 +53,7 @@ var programsEnv = map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPR
 func openPrograms(t testing.TB) *programs { return openProgramsIn(t, programsEnv) }
 
 func openProgramsIn(t testing.TB, env map[string]string, change ...func(*daemon.Options)) *programs {
-	p := &programs{roof: open(t, t.TempDir(), env, change...), t: t,
+	p := &programs{testDaemon: open(t, t.TempDir(), env, change...), t: t,
 		release: make(chan struct{}), gone: make(chan struct{}, 16), said: make(chan struct{}, 16)} // more than any test lets wait
 	transport := &http.Transport{MaxIdleConnsPerHost: 256}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -89,7 +89,7 @@ func (p *programs) findURL() {
 func (p *programs) restart() {
 	p.t.Helper()
 	p.stop()
-	p.roof = open(p.t, p.dir, programsEnv)
+	p.testDaemon = open(p.t, p.dir, programsEnv)
 	p.findURL()
 }
 

@@ -138,7 +138,7 @@ func TestForgedPosts(t *testing.T) {
 func TestRefreshedAtOnce(t *testing.T) {
 	t.Parallel()
 	k := newKillable(t)
-	r := &roof{Client: k.Client, dir: k.dir}
+	r := &testDaemon{Client: k.Client, dir: k.dir}
 	b := newBrowser(t, r)
 	const redirect = "http://localhost:1/cb"
 	client := b.register("c", redirect)

@@ -28,7 +28,7 @@ type browser struct {
 	*http.Client
 }
 
-func newBrowser(t *testing.T, r *roof) *browser {
+func newBrowser(t *testing.T, r *testDaemon) *browser {
 	t.Helper()
 	return browserAt(t, r.Client)
 }
@@ -147,7 +147,7 @@ func codeOf(p page) string { return codeOnPage.FindStringSubmatch(p.body)[1] }
 func formOf(p page) string { return formOnPage.FindStringSubmatch(p.body)[1] }
 
 // grant signs in as the caller at the socket and returns the code.
-func (b *browser) grant(r *roof, client, redirect string, pairs ...string) url.Values {
+func (b *browser) grant(r *testDaemon, client, redirect string, pairs ...string) url.Values {
 	b.t.Helper()
 	path, p := b.open(authorizeURL(client, redirect, pairs...))
 	approved, err := api.ApproveLogin.Call(b.t.Context(), r.Client, api.LoginCodeRequest{Code: codeOf(p)})

@@ -306,7 +306,7 @@ func TestAuthorizationMUSTs(t *testing.T) {
 }
 
 // deny ends the request of a page.
-func (b *browser) deny(r *roof, p page) {
+func (b *browser) deny(r *testDaemon, p page) {
 	b.t.Helper()
 	if _, err := api.DenyLogin.Call(b.t.Context(), r.Client, api.LoginCodeRequest{Code: codeOf(p)}); err != nil {
 		b.t.Fatal(err)
@@ -314,7 +314,7 @@ func (b *browser) deny(r *roof, p page) {
 }
 
 // enter signs the browser in as the caller at the socket.
-func (b *browser) enter(r *roof) {
+func (b *browser) enter(r *testDaemon) {
 	b.t.Helper()
 	made, err := api.StartLogin.Call(b.t.Context(), r.Client, api.StartLoginRequest{})
 	if err != nil {

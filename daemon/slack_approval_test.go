@@ -364,7 +364,7 @@ func TestSlackCopiesKilled(t *testing.T) {
 			return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)
 		}},
 	}})
-	s := &scene{house: &house{killable: newKillable(t), says: newSpeaker(t), up: up}}
+	s := &scene{fixture: &fixture{killable: newKillable(t), says: newSpeaker(t), up: up}}
 	if _, err := api.AddServer.Call(t.Context(), s.Client, api.AddServerRequest{Server: store.Server{Name: "box", URL: up.HTTP(), Visibility: []string{"all"}, Approvers: store.ByAdmins}}); err != nil {
 		t.Fatal(err)
 	}

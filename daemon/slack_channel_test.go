@@ -24,8 +24,8 @@ func told(k *killable, fake *slacktest.Server, user, text string) {
 	})
 }
 
-// room is how General is set up now.
-func room(k *killable) (c store.Channel) {
+// testChannel is how General is set up now.
+func testChannel(k *killable) (c store.Channel) {
 	k.t.Helper()
 	list, err := api.ListChannels.Call(k.t.Context(), k.Client, api.Empty{})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestSlackChannelWords(t *testing.T) {
 	slash(slacktest.Ben, "/nize channel approvers user:zed", "that is not there")
 	slash(slacktest.Ben, "/nize channel approvers 2 of requestor,grup:ops", "did you mean requester")
 	slash(slacktest.Ben, "/nize channel language klingon", "use en, zh")
-	if c := room(k); c.Servers != nil || c.Approvers != "" || c.Language != "" {
+	if c := testChannel(k); c.Servers != nil || c.Approvers != "" || c.Language != "" {
 		t.Errorf("kept of what was refused: %+v", c)
 	}
 	slash(slacktest.Ben, "/nize channel servers open", "servers is open in this channel")
@@ -106,8 +106,8 @@ func TestSlackChannelWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	told(k, fake, slacktest.Ben, "mode is mention")
-	want := store.Channel{Place: general, Servers: []string{"open"}, Approvers: "2 of admins,channel-admins not requester", Language: "zh-Hant", Mode: store.ModeMention, Admins: room(k).Admins}
-	if diff := cmp.Diff(room(k), want); diff != "" {
+	want := store.Channel{Place: general, Servers: []string{"open"}, Approvers: "2 of admins,channel-admins not requester", Language: "zh-Hant", Mode: store.ModeMention, Admins: testChannel(k).Admins}
+	if diff := cmp.Diff(testChannel(k), want); diff != "" {
 		t.Error(diff)
 	}
 
@@ -117,7 +117,7 @@ func TestSlackChannelWords(t *testing.T) {
 	}
 	slash(slacktest.Ben, "/nize channel show", "servers = 1 more")
 	slash(slacktest.Ben, "/nize channel servers none", "servers is none")
-	if c := room(k); !slices.Equal(c.Servers, []string{"secret"}) {
+	if c := testChannel(k); !slices.Equal(c.Servers, []string{"secret"}) {
 		t.Errorf("the servers are %q", c.Servers)
 	}
 	slash(slacktest.Ben, "/nize channel servers default", "servers is the default")
@@ -140,7 +140,7 @@ func TestSlackChannelWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	slash(slacktest.Ben, "/nize channel mode follow", "Only admins of this channel may change that")
-	if c := room(k); c.Mode != store.ModeMention {
+	if c := testChannel(k); c.Mode != store.ModeMention {
 		t.Errorf("the mode is %q", c.Mode)
 	}
 }
@@ -200,7 +200,7 @@ func TestSlackChannelDialog(t *testing.T) {
 		t.Fatal(err)
 	}
 	told(k, fake, slacktest.Ann, "approvers = channel-admins")
-	got := room(k)
+	got := testChannel(k)
 	if len(got.Admins) != 1 {
 		t.Fatalf("the admins are %q", got.Admins)
 	}
@@ -222,7 +222,7 @@ func TestSlackChannelDialog(t *testing.T) {
 		t.Fatal(err)
 	}
 	told(k, fake, slacktest.Ben, "Only admins of this channel")
-	if c := room(k); c.Mode != store.ModeMention {
+	if c := testChannel(k); c.Mode != store.ModeMention {
 		t.Errorf("the mode is %q", c.Mode)
 	}
 	if err := fake.Slash(ctx, slacktest.Ben, slacktest.General, "/nize channel"); err != nil {
@@ -238,7 +238,7 @@ func TestSlackChannelDialog(t *testing.T) {
 	if err := fake.Submit(ctx, slacktest.Ann, v.ID, map[string][]string{"field-servers": {}, "field-approvers": {""}, "field-language": {"default"}, "field-mode": {"follow"}}); err != nil {
 		t.Fatal(err)
 	}
-	k.until("nothing is set", func() bool { c := room(k); return c.Servers == nil && c.Approvers == "" && c.Language == "" })
+	k.until("nothing is set", func() bool { c := testChannel(k); return c.Servers == nil && c.Approvers == "" && c.Language == "" })
 }
 
 // TestSlackChannelRules: who a channel lets press, and with what it works, on

@@ -19,7 +19,7 @@ import (
 // newKilledScene is newScene with a real process, which can be killed.
 func newKilledScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{house: &house{says: newSpeaker(t)}}
+	s := &scene{fixture: &fixture{says: newSpeaker(t)}}
 	s.up = mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(context.Context, json.RawMessage) json.RawMessage {
 		s.runs.Add(1)
 		return json.RawMessage(`{"content":[{"type":"text","text":"noted"}]}`)

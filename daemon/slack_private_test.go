@@ -18,7 +18,7 @@ import (
 
 // vault adds a server whose results are private; its tool open runs by itself
 // and answers with a secret.
-func (s *house) vault() {
+func (s *fixture) vault() {
 	s.t.Helper()
 	yes := true
 	up := mcptest.New(s.t, mcptest.Options{Name: "vault", Tools: []mcptest.Tool{
@@ -209,7 +209,7 @@ func TestSlackPrivateCard(t *testing.T) {
 // again right after the press.
 func TestSlackPrivateKilled(t *testing.T) {
 	t.Parallel()
-	s := &scene{house: &house{says: newSpeaker(t)}}
+	s := &scene{fixture: &fixture{says: newSpeaker(t)}}
 	s.killable = newKillable(t)
 	s.vault()
 	s.says.use(t, s.Client)

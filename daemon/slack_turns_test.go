@@ -139,7 +139,7 @@ func TestSlackMute(t *testing.T) {
 // afterwards.
 func TestSlackKilledAfterPress(t *testing.T) {
 	t.Parallel()
-	s := &scene{house: &house{says: newSpeaker(t)}}
+	s := &scene{fixture: &fixture{says: newSpeaker(t)}}
 	s.up = mcptest.New(t, mcptest.Options{Name: "box", Tools: []mcptest.Tool{{Name: "note", Description: "Write a note down.", Do: func(_ context.Context, args json.RawMessage) json.RawMessage {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -213,7 +213,7 @@ func TestTorture(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	s := &torture{
-		scene: &scene{house: &house{says: newSpeaker(t)}}, random: rand.New(rand.NewPCG(seed, 1)), began: time.Now(),
+		scene: &scene{fixture: &fixture{says: newSpeaker(t)}}, random: rand.New(rand.NewPCG(seed, 1)), began: time.Now(),
 		runs: map[string]int{}, kills: map[string]int{},
 	}
 	t.Logf("seed %d", seed)

@@ -34,7 +34,7 @@ func (d *Daemon) newAlerts() *monitor.Alerts {
 
 func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Doctor {
 	return &monitor.Doctor{
-		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Roof: d.roofFacts,
+		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Roof: d.daemonFacts,
 		Servers: func(ctx context.Context) ([]api.ServerView, error) {
 			list, err := servers.List(ctx, store.System, api.Empty{})
 			return list.Items, err
@@ -50,11 +50,11 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extension
 	return &monitor.Status{Store: d.db, Ping: d.db.Ping, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
 		list, err := servers.List(ctx, by, api.Empty{})
 		return list.Items, err
-	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.roofStatus, Now: d.now}
+	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.daemonStatus, Now: d.now}
 }
 
-// roofFacts adds the composition root's facts for doctor.
-func (d *Daemon) roofFacts(f *doctor.Facts) {
+// daemonFacts adds the composition root's facts for doctor.
+func (d *Daemon) daemonFacts(f *doctor.Facts) {
 	f.Files = doctor.FilesOf(d.opt.DataDir, d.opt.Socket)
 	f.Files.Server = d.db.Health().Server
 	if version, trip, served, err := d.db.Ping(d.closing); served {
@@ -90,8 +90,8 @@ func (d *Daemon) webFacts() doctor.Web {
 	return w
 }
 
-// roofStatus adds the composition root's fields to the status.
-func (d *Daemon) roofStatus(ctx context.Context, s *api.Status) {
+// daemonStatus adds the composition root's fields to the status.
+func (d *Daemon) daemonStatus(ctx context.Context, s *api.Status) {
 	s.Started, s.DataDir, s.Socket, s.Listen = d.started, d.opt.DataDir, d.opt.Socket, d.addr()
 	s.Model = llm.OfflineModel
 	clients, open := d.mcp.Counts(), d.edge.public.Counts()

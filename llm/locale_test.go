@@ -9,9 +9,9 @@ import (
 	"nize/store"
 )
 
-type roomsFunc func(place string) (store.Channel, error)
+type channelsFunc func(place string) (store.Channel, error)
 
-func (f roomsFunc) GetChannel(_ context.Context, place string) (store.Channel, error) {
+func (f channelsFunc) GetChannel(_ context.Context, place string) (store.Channel, error) {
 	return f(place)
 }
 
@@ -33,7 +33,7 @@ func TestLocaleOfAThread(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, llmtest.Step{Text: "Hello."})
 			b.m.thread.Address = store.Address{Surface: store.OnSlack, Team: "T1", Channel: tt.channel}
-			b.Channels = roomsFunc(func(place string) (store.Channel, error) {
+			b.Channels = channelsFunc(func(place string) (store.Channel, error) {
 				if place != "slack:T1:C1" {
 					t.Errorf("asked for %q", place)
 				}

@@ -54,7 +54,7 @@ func (c *channel) Admins(_ context.Context, at store.Address) ([]string, error) 
 }
 
 // person adds somebody who can press.
-func (h *house) person(name string) store.Caller {
+func (h *fixture) person(name string) store.Caller {
 	h.t.Helper()
 	u, err := h.db.EnsureUser(h.t.Context(), "local:"+name, name, store.Member)
 	if err != nil {
@@ -63,7 +63,7 @@ func (h *house) person(name string) store.Caller {
 	return store.Caller{User: u.ID, Name: name, Role: u.Role, Surface: store.OnTerminal}
 }
 
-func (h *house) group(name string, members ...store.Caller) {
+func (h *fixture) group(name string, members ...store.Caller) {
 	h.t.Helper()
 	g := store.Group{Name: name}
 	for _, m := range members {
@@ -75,12 +75,12 @@ func (h *house) group(name string, members ...store.Caller) {
 }
 
 // approvers sets who may approve calls of the server.
-func (h *house) approvers(p string) {
+func (h *fixture) approvers(p string) {
 	h.t.Helper()
 	h.change(func(s *store.Server) { s.Approvers = store.Policy(p) })
 }
 
-func (h *house) change(change func(*store.Server)) {
+func (h *fixture) change(change func(*store.Server)) {
 	h.t.Helper()
 	s, err := h.db.GetServer(h.t.Context(), "box")
 	if err != nil {
@@ -96,7 +96,7 @@ func (h *house) change(change func(*store.Server)) {
 }
 
 // thread is a conversation in the channel C1.
-func (h *house) thread(id string) string {
+func (h *fixture) thread(id string) string {
 	h.t.Helper()
 	th := store.Thread{ID: id, User: h.member.User, Address: store.Address{Surface: store.OnSlack, Team: "T1", Channel: "C1", Thread: id}}
 	if err := h.db.PutThread(h.t.Context(), h.root, th); err != nil {
@@ -105,7 +105,7 @@ func (h *house) thread(id string) string {
 	return id
 }
 
-func (h *house) callIn(thread string, by store.Caller, args string) *store.Call {
+func (h *fixture) callIn(thread string, by store.Caller, args string) *store.Call {
 	h.t.Helper()
 	c, err := h.gateway.Call(h.t.Context(), by, store.Request{Tool: "box:write", Args: json.RawMessage(args), Thread: thread, Step: thread + "/1"})
 	if err != nil {
@@ -114,12 +114,12 @@ func (h *house) callIn(thread string, by store.Caller, args string) *store.Call 
 	return c
 }
 
-func (h *house) press(by store.Caller, c *store.Call, verb store.Verb) (*store.Call, error) {
+func (h *fixture) press(by store.Caller, c *store.Call, verb store.Verb) (*store.Call, error) {
 	return h.gateway.Decide(h.t.Context(), by, c.ID, store.Decision{Verb: verb, Digest: c.Digest})
 }
 
 // refusals counts the presses in the audit trail that changed nothing.
-func (h *house) refusals(call string) int {
+func (h *fixture) refusals(call string) int {
 	h.t.Helper()
 	if err := h.db.Flush(h.t.Context()); err != nil {
 		h.t.Fatal(err)
@@ -139,7 +139,7 @@ func (h *house) refusals(call string) int {
 
 // TestWhoMayPress: each policy, in a channel and outside one.
 func TestWhoMayPress(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob, eve := h.person("ann"), h.person("bob"), h.person("eve")
 	h.group("ops", ann, bob)
 	h.channel.set([]string{h.member.User, eve.User}, []string{bob.User})
@@ -192,7 +192,7 @@ func TestWhoMayPress(t *testing.T) {
 // TestFailsClosed: a platform that does not answer is a no, and so is a person
 // who was disabled or taken out of the group since.
 func TestFailsClosed(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
 	h.group("ops", ann)
 	h.channel.set([]string{ann.User, bob.User}, []string{bob.User})
@@ -231,7 +231,7 @@ func TestFailsClosed(t *testing.T) {
 
 // TestNobodyCould: what nobody could approve is refused at once, saying so.
 func TestNobodyCould(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann := h.person("ann")
 	h.group("ops", ann, h.member)
 	h.group("none")
@@ -266,7 +266,7 @@ func TestNobodyCould(t *testing.T) {
 // TestApproversInBrowsers: who is signed in in a browser has a place to press, and
 // has it no more once they are not; what waited for admins before goes on so.
 func TestApproversInBrowsers(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	u, err := h.db.AddUser(t.Context(), h.root, store.User{Name: "zoe", Role: store.Member, Identities: []string{store.NamedIdentity + "zoe"}})
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestApproversInBrowsers(t *testing.T) {
 // TestFourEyes: many presses of three people at once lead to one execution,
 // after the yes of two different ones, and each other press is in the audit.
 func TestFourEyes(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob, cid := h.person("ann"), h.person("bob"), h.person("cid")
 	h.group("ops", ann, bob, cid, h.member)
 	h.approvers("2 of group:ops not requester")
@@ -372,7 +372,7 @@ func TestFourEyes(t *testing.T) {
 
 // TestVoidVote: the yes of somebody who may not press any more does not count.
 func TestVoidVote(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob, cid := h.person("ann"), h.person("bob"), h.person("cid")
 	h.group("ops", ann, bob, cid)
 	h.approvers("2 of group:ops")
@@ -398,7 +398,7 @@ func TestVoidVote(t *testing.T) {
 // TestVoteDecidesNothing: who said yes to what was edited, or given up, before it
 // had enough of them is not who decided that.
 func TestVoteDecidesNothing(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
 	h.group("ops", ann, bob)
 	h.approvers("2 of group:ops")
@@ -433,7 +433,7 @@ func TestVoteDecidesNothing(t *testing.T) {
 
 // TestVoteDenied: one no of those who may press ends it.
 func TestVoteDenied(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
 	h.group("ops", ann, bob)
 	h.approvers("2 of group:ops")
@@ -452,7 +452,7 @@ func TestVoteDenied(t *testing.T) {
 func TestApproverJoined(t *testing.T) {
 	for _, of := range []string{"server", "file"} {
 		t.Run(of, func(t *testing.T) {
-			h := newHouse(t, nil)
+			h := newFixture(t, nil)
 			ctx := t.Context()
 			ann, bob := h.person("ann"), h.person("bob")
 			h.thread("in")

@@ -12,7 +12,7 @@ import (
 )
 
 // disable takes somebody's access.
-func (h *house) disable(by store.Caller) {
+func (h *fixture) disable(by store.Caller) {
 	h.t.Helper()
 	u, err := h.db.GetUser(h.t.Context(), by.User)
 	if err != nil {
@@ -27,7 +27,7 @@ func (h *house) disable(by store.Caller) {
 // TestTurnOfWhoLeft: a turn that was written over HTTP does nothing any more when
 // its author may not; a project has no account that could be disabled.
 func TestTurnOfWhoLeft(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	member := h.person("mia")
 	member.Surface = store.OnHTTP
 	if _, err := h.gateway.Policy.View(t.Context(), member, store.Scope{}); err != nil {
@@ -47,7 +47,7 @@ func TestTurnOfWhoLeft(t *testing.T) {
 // TestLastApproverLeaves: a call is refused, saying why, when the last who
 // could approve it goes while it waits; not where nobody knows.
 func TestLastApproverLeaves(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob, cid, eve := h.person("ann"), h.person("bob"), h.person("cid"), h.person("eve")
 	h.group("ops", bob, cid)
 	h.thread("in")
@@ -88,7 +88,7 @@ func TestLastApproverLeaves(t *testing.T) {
 // TestTaintStays: a conversation stays tainted when the server whose text it
 // read is removed or trusted later, and however many calls follow.
 func TestTaintStays(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
+	h := newFixture(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
 	h.config.set("approvals.mode", "none")
 	if c := h.callIn("t", h.member, `{"what":"x"}`); c.State != store.Done || !c.Taints {
@@ -126,7 +126,7 @@ func TestTaintStays(t *testing.T) {
 // decision, one execution at most, and every refusal is in the audit.
 func TestMixedPresses(t *testing.T) {
 	for round := range 8 {
-		h := newHouse(t, nil)
+		h := newFixture(t, nil)
 		ann, eve := h.person("ann"), h.person("eve")
 		h.approvers("user:" + ann.User + ",requester")
 		c := h.call(h.member, "box:write", `{"what":"x"}`)

@@ -15,7 +15,7 @@ import (
 
 // What a form is told of arguments is what a call with them is.
 func TestFits(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	for args, want := range map[string]string{
 		`{"what":"x"}`:            "",
 		`{"what":1}`:              "/what must be a string",
@@ -139,7 +139,7 @@ func TestPlacements(t *testing.T) {
 // TestPlacementsOfOpenTools: a tool that declares no parameters gets what stands
 // beside tool_id, and of one that the caller can't see nothing is said.
 func TestPlacementsOfOpenTools(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.putTool("look", `{"type":"object"}`)
 	for given, want := range map[string]string{
 		`{"tool_id":"box:look","path":"/a","n":1}`:              `"args":{"n":1,"path":"/a"}`,
@@ -167,7 +167,7 @@ func TestPlacementsOfOpenTools(t *testing.T) {
 // TestPlacedBeforeJoining: a call whose arguments stand beside tool_id does not
 // join one that waits without arguments.
 func TestPlacedBeforeJoining(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.putTool("write", `{"type":"object"}`)
 	by := h.member
 	_, made := store.NewToken(time.Now())

@@ -17,8 +17,8 @@ import (
 )
 
 // asker is a house with a source that everybody may ask by.
-func asker(t *testing.T) (*house, store.Caller) {
-	h := newHouse(t, nil)
+func asker(t *testing.T) (*fixture, store.Caller) {
+	h := newFixture(t, nil)
 	if _, err := h.db.PutServer(t.Context(), h.root, store.Server{Name: "agent-x", Transport: store.External, Visibility: []string{"all"}}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func shell(command string) store.AskRequest {
 	return store.AskRequest{Source: "agent-x", Tool: "Bash", Args: args, Ask: store.Ask{Session: "s1", Cwd: "/srv"}}
 }
 
-func (h *house) asks(by store.Caller, req store.AskRequest) *store.Call {
+func (h *fixture) asks(by store.Caller, req store.AskRequest) *store.Call {
 	h.t.Helper()
 	c, err := h.gateway.Ask(h.t.Context(), by, req)
 	if err != nil {

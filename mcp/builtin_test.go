@@ -12,7 +12,7 @@ import (
 // TestReadResultAsksTheRules: a stored result is read by who may call its tool
 // now: by another token, or after a standing no, as little as the tool is called.
 func TestReadResultAsksTheRules(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.runner.raw = json.RawMessage(`{"content":[{"type":"text","text":"the balance is 42"}]}`)
 	c := h.call(h.member, "box:look", `{"what":"a"}`)
 	if err := h.db.Flush(t.Context()); err != nil {

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-func (h *house) budget(subject, tool string, limit int64) {
+func (h *fixture) budget(subject, tool string, limit int64) {
 	h.t.Helper()
 	b := store.Budget{Subject: subject, Tool: tool, Period: store.Daily, Unit: store.InCalls, Limit: limit}
 	if err := h.db.PutBudget(h.t.Context(), h.root, b); err != nil {
@@ -19,7 +19,7 @@ func (h *house) budget(subject, tool string, limit int64) {
 }
 
 // used is how much of the budgets of everybody's calls of a pattern mia has used.
-func (h *house) used(by store.Caller, tool string) int64 {
+func (h *fixture) used(by store.Caller, tool string) int64 {
 	h.t.Helper()
 	states, err := h.db.BudgetsFor(h.t.Context(), store.Reservation{Tool: tool, Spend: store.Spend{User: by.User}})
 	if err != nil || len(states) != 1 {
@@ -31,7 +31,7 @@ func (h *house) used(by store.Caller, tool string) int64 {
 // TestCallBudget: a call counts when it begins to run and not before, and one too
 // many is refused with when it may be made, where it is asked for, pressed and run.
 func TestCallBudget(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.budget(store.Everybody, "box:write", 2)
 	ask := func(by store.Caller) (*store.Call, error) {
 		return h.gateway.Call(t.Context(), by, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)})
@@ -89,7 +89,7 @@ func TestCallBudget(t *testing.T) {
 
 // TestCallBudgetOfAGroup: who is in a group shares its calls, nobody else does.
 func TestCallBudgetOfAGroup(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.group("ops", h.member, h.root)
 	h.budget("group:ops", "box:look", 2)
 	ask := func(by store.Caller) string {
@@ -120,7 +120,7 @@ func TestCallBudgetOfAGroup(t *testing.T) {
 // TestCallBudgetRace: of calls at once no more run than the budget has, whichever
 // way they come.
 func TestCallBudgetRace(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.budget("user:"+h.member.User, "box:*", 10)
 	var approved []*store.Call
 	for range 10 {

@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// room sets the channel of [house.thread] up.
-func (h *house) room(edit func(*store.Channel)) {
+// editChannel sets the channel of [house.thread] up.
+func (h *fixture) editChannel(edit func(*store.Channel)) {
 	h.t.Helper()
 	if _, err := h.db.EditChannel(h.t.Context(), h.root, "slack:T1:C1", edit); err != nil {
 		h.t.Fatal(err)
@@ -21,7 +21,7 @@ func (h *house) room(edit func(*store.Channel)) {
 // TestChannelServers: a channel narrows what is found, described and called in
 // it, at once and in conversations that go on, and nothing elsewhere.
 func TestChannelServers(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx, in := t.Context(), h.thread("in")
 	there, place := store.Scope{Thread: in}, store.Scope{Place: "slack:T1:C1"}
 	waiting := h.callIn(in, h.member, `{"what":"x"}`)
@@ -42,7 +42,7 @@ func TestChannelServers(t *testing.T) {
 		t.Fatal("not usable in a channel without settings")
 	}
 	for _, servers := range [][]string{{}, {"other"}} {
-		h.room(func(c *store.Channel) { c.Servers = servers })
+		h.editChannel(func(c *store.Channel) { c.Servers = servers })
 		if usable(there) || usable(place) {
 			t.Errorf("usable where the channel has %q", servers)
 		}
@@ -67,7 +67,7 @@ func TestChannelServers(t *testing.T) {
 	if _, err := h.press(h.member, waiting, store.Approve); !errors.Is(err, store.ErrRefused) || h.runner.runs.Load() != 0 {
 		t.Errorf("pressed: %v after %d runs", err, h.runner.runs.Load())
 	}
-	h.room(func(c *store.Channel) { c.Servers = []string{"box"} })
+	h.editChannel(func(c *store.Channel) { c.Servers = []string{"box"} })
 	if !usable(there) {
 		t.Error("not usable where the channel names it")
 	}
@@ -79,11 +79,11 @@ func TestChannelServers(t *testing.T) {
 
 // TestChannelApprovers: the channel's policy counts at the press.
 func TestChannelApprovers(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann := h.person("ann")
 	h.channel.set([]string{h.member.User, ann.User}, []string{ann.User})
 	in := h.thread("in")
-	h.room(func(c *store.Channel) { c.Approvers = "channel-admins" })
+	h.editChannel(func(c *store.Channel) { c.Approvers = "channel-admins" })
 	if c := h.call(h.member, "box:write", `{"what":"x"}`); c.Policy != store.ByRequester {
 		t.Errorf("elsewhere %q decide", c.Policy)
 	}
@@ -100,7 +100,7 @@ func TestChannelApprovers(t *testing.T) {
 		t.Errorf("%s: %s", got.State, got.Reason)
 	}
 	c = h.callIn(in, h.member, `{"what":"x"}`)
-	h.room(func(c *store.Channel) { c.Approvers = "channel" })
+	h.editChannel(func(c *store.Channel) { c.Approvers = "channel" })
 	if _, err := h.press(ann, c, store.Approve); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("pressed by a policy that changed: %v", err)
 	}
@@ -109,7 +109,7 @@ func TestChannelApprovers(t *testing.T) {
 // TestDeciders: who says who may press, in which order, by what calls have and
 // by what Why says.
 func TestDeciders(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann := h.person("ann")
 	h.channel.set([]string{h.member.User, ann.User}, []string{ann.User})
 	in := h.thread("in")
@@ -133,7 +133,7 @@ func TestDeciders(t *testing.T) {
 		}
 	}
 	policy("requester", "default")
-	h.room(func(c *store.Channel) { c.Approvers = "channel-admins" })
+	h.editChannel(func(c *store.Channel) { c.Approvers = "channel-admins" })
 	policy("channel-admins", "channel")
 
 	// A channel does not let others press for what is not theirs.

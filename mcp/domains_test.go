@@ -11,7 +11,7 @@ import (
 )
 
 // ask calls a meta-tool and decodes its answer.
-func ask[T any](h *house, by store.Caller, tool, args string) (out T, bytes int) {
+func ask[T any](h *fixture, by store.Caller, tool, args string) (out T, bytes int) {
 	h.t.Helper()
 	r, err := h.gateway.Meta(h.t.Context(), by, store.Scope{}, store.ToolCall{Name: tool, Args: args})
 	if err != nil || r.Error != nil {
@@ -42,7 +42,7 @@ type domainsPage struct {
 // Among 2,000 tools a model reads pages of a size that it can choose from, and
 // all of them hold everything once.
 func TestManyDomains(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	const servers, each, big = 240, 8, 120
 	put := func(name string, n int) {
@@ -123,7 +123,7 @@ func TestManyDomains(t *testing.T) {
 // A narrow view still gets as many hits as asked for, however many others stand
 // before them, and what fits nothing is said in words.
 func TestNarrowViewGetsItsHits(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	put := func(name, visible string, n int) {
 		s := store.Server{Name: name, Transport: store.Stdio, Command: "/bin/box"}

@@ -13,7 +13,7 @@ import (
 )
 
 // events are those of a kind about a call.
-func (h *house) events(kind, call string) []store.Event {
+func (h *fixture) events(kind, call string) []store.Event {
 	h.t.Helper()
 	if err := h.db.Flush(h.t.Context()); err != nil {
 		h.t.Fatal(err)
@@ -34,7 +34,7 @@ func (h *house) events(kind, call string) []store.Event {
 // TestAuditNamesEditor: who changed the arguments of somebody's call stands in
 // the audit, not for whom it would run.
 func TestAuditNamesEditor(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.Approvers = "admins" })
+	h := newFixture(t, func(s *store.Server) { s.Approvers = "admins" })
 	old := h.call(h.member, "box:write", `{"what":"wrong"}`)
 	c, err := h.gateway.Decide(t.Context(), h.root, old.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":"right"}`), Digest: old.Digest})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestAuditNamesEditor(t *testing.T) {
 // TestEditThatCannotWait: an edit that is over a limit, or that nobody could
 // approve, is refused to its editor, and what waits goes on waiting.
 func TestEditThatCannotWait(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	old := h.call(h.member, "box:write", `{"what":"x"}`)
 	long, err := json.Marshal(map[string]string{"what": strings.Repeat("y", 70<<10)})
 	if err != nil {
@@ -80,7 +80,7 @@ func TestEditThatCannotWait(t *testing.T) {
 // TestApprovedTooLongAgo: a call that was approved just before nized was killed
 // does not run when it is started days later.
 func TestApprovedTooLongAgo(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	h.stop()
 	h.open("killed")
@@ -100,7 +100,7 @@ func TestApprovedTooLongAgo(t *testing.T) {
 }
 
 // onMCP is the member as a client with a token.
-func (h *house) onMCP() store.Caller {
+func (h *fixture) onMCP() store.Caller {
 	h.t.Helper()
 	token, err := h.db.CreateToken(h.t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *house) onMCP() store.Caller {
 // TestSameCallAtOnce: the same call of the same token many times at one instant
 // is one call, with one card.
 func TestSameCallAtOnce(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	by := h.onMCP()
 	for round := range 5 {
 		ids := make(chan string, 16)
@@ -148,7 +148,7 @@ func TestSameCallAtOnce(t *testing.T) {
 // since before a restart, with arguments or without, so that two cards of one
 // call can't both be pressed.
 func TestJoinsAfterRestart(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.mode", "all")
 	free := store.Tool{Server: "box", Name: "go", Description: "Go.", InputSchema: json.RawMessage(`{"type":"object"}`), State: store.ToolAccepted, Pin: "p", Accepted: "p"}
 	if _, err := h.db.PutTools(t.Context(), h.root, "box", []store.Tool{free}); err != nil {
@@ -196,7 +196,7 @@ func TestJoinsAfterRestart(t *testing.T) {
 // wrote; where the tool changed since the card, or the new arguments warn of
 // something, a card of its own asks.
 func TestEditIsNoBlindYes(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	edit := func(old *store.Call, args string) *store.Call {
 		t.Helper()
 		c, err := h.gateway.Decide(t.Context(), h.member, old.ID, store.Decision{Verb: store.Edit, Digest: old.Digest, Args: json.RawMessage(args)})

@@ -176,7 +176,7 @@ func TestExposedNames(t *testing.T) {
 }
 
 // put stores other tools of the box.
-func (h *house) put(tools []store.Tool) {
+func (h *fixture) put(tools []store.Tool) {
 	h.t.Helper()
 	if _, err := h.db.PutTools(h.t.Context(), h.root, "box", tools); err != nil {
 		h.t.Fatal(err)
@@ -209,7 +209,7 @@ func TestListChanged(t *testing.T) {
 				t.Error("changes of the list are not declared")
 			}
 			names(t, look)
-			h := f.house
+			h := f.fixture
 			one := func(name string) store.Tool {
 				return store.Tool{Server: "box", Name: name, Description: "d", InputSchema: json.RawMessage(`{"type":"object"}`), State: store.ToolAccepted, Pin: name, Accepted: name}
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // use calls a tool in a conversation.
-func (h *house) use(by store.Caller, thread, tool string) {
+func (h *fixture) use(by store.Caller, thread, tool string) {
 	h.t.Helper()
 	c, err := h.gateway.Call(h.t.Context(), by, store.Request{ID: store.NewID(time.Now()), Tool: tool, Args: json.RawMessage(`{"what":"x"}`), Thread: thread})
 	if err != nil {
@@ -24,7 +24,7 @@ func (h *house) use(by store.Caller, thread, tool string) {
 }
 
 // learned waits until something is kept of n tools.
-func (h *house) learned(n int) map[string][]store.Feedback {
+func (h *fixture) learned(n int) map[string][]store.Feedback {
 	h.t.Helper()
 	var all map[string][]store.Feedback
 	h.until("something is learned", func() (err error) {
@@ -35,7 +35,7 @@ func (h *house) learned(n int) map[string][]store.Feedback {
 }
 
 // until looks again and again, since learning does not hold up the call.
-func (h *house) until(what string, look func() error, ok func() bool) {
+func (h *fixture) until(what string, look func() error, ok func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -58,7 +58,7 @@ func (h *house) until(what string, look func() error, ok func() bool) {
 const learnableRequest = `please look at something new for Agatha 'Top Secret' with key sk-abcdefghijklmnopqrstuvwx and invoice 20261121, /srv/private/plan.txt`
 
 func TestLearningFromUse(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("index.min_similarity", "0") // the request has many words that no tool has
 	h.twin("ark")
 	const question = "look at something new"
@@ -117,7 +117,7 @@ func TestLearningFromUse(t *testing.T) {
 }
 
 func TestLearnsNothingUnlessTold(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("index.learn", "false")
 	h.look(h.root, "t1", learnableRequest)
 	h.use(h.root, "t1", "box:look")

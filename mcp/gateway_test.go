@@ -15,7 +15,7 @@ import (
 )
 
 func TestReadOnlyRunsAtOnce(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	c := h.call(h.root, "box:look", `{"n": 9007199254740993, "what": "x"}`)
 	if c.State != store.Done {
 		t.Fatalf("state %s (%s), want done", c.State, c.Reason)
@@ -33,7 +33,7 @@ func TestReadOnlyRunsAtOnce(t *testing.T) {
 }
 
 func TestAskedOnceRunsOnce(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	c := h.call(h.root, "box:write", `{"what":"x"}`)
 	if c.State != store.Pending || h.runner.runs.Load() != 0 {
 		t.Fatalf("state %s after %d runs, want pending and none", c.State, h.runner.runs.Load())
@@ -63,7 +63,7 @@ func TestAskedOnceRunsOnce(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	for name, press := range map[string]struct {
 		by   store.Caller
 		d    store.Decision
@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestDefinitionChangesBeforeThePress(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	c := h.call(h.root, "box:write", `{"what":"x"}`)
 	h.putTools("pin-2")
 	if _, err := h.gateway.Decide(t.Context(), h.root, c.ID, store.Decision{Verb: store.Approve, Digest: c.Digest}); !errors.Is(err, store.ErrRefused) {
@@ -105,7 +105,7 @@ func TestDefinitionChangesBeforeThePress(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.expiry.requester", "1s")
 	c := h.call(h.root, "box:write", `{"what":"x"}`)
 	if got := h.wait(c.ID); got.State != store.Expired {
@@ -119,7 +119,7 @@ func TestNobodyAnswers(t *testing.T) {
 // A daemon that died leaves calls behind: one that waits goes on waiting, one
 // that was approved runs, one that ran is lost and never run again.
 func TestRestart(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	waiting := h.call(h.root, "box:write", `{"what":"waiting"}`)
 	approved := h.call(h.root, "box:write", `{"what":"approved"}`)
 	h.runner.hold = make(chan struct{})
@@ -164,7 +164,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestEdit(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	old := h.call(h.root, "box:write", `{"what":"wrong"}`)
 	if _, err := h.gateway.Decide(t.Context(), h.root, old.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"what":7}`)}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("an edit that does not fit: %v, want invalid", err)
@@ -186,7 +186,7 @@ func TestEdit(t *testing.T) {
 }
 
 func TestAlways(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	c := h.call(h.root, "box:write", `{"what":"x"}`)
 	if card, err := h.gateway.Card(t.Context(), c.ID); err != nil || !card.Always {
 		t.Errorf("card %+v, %v: want Always offered", card, err)
@@ -219,7 +219,7 @@ func TestAlways(t *testing.T) {
 }
 
 func TestModes(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.list", "box:look")
 	for mode, want := range map[string][2]store.State{ // look, write
 		"none":      {store.Done, store.Done},
@@ -251,7 +251,7 @@ func TestModes(t *testing.T) {
 }
 
 func TestUntrustedTextAsks(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
+	h := newFixture(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.config.set("approvals.mode", "none")
 	thread := store.Thread{ID: store.NewID(time.Now()), User: h.root.User}
 	if err := h.db.PutThread(t.Context(), h.root, thread); err != nil {
@@ -274,7 +274,7 @@ func TestUntrustedTextAsks(t *testing.T) {
 
 // Words of somebody outside the team taint a conversation as such a result does.
 func TestForeignWordsAsk(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.mode", "none")
 	thread := store.Thread{ID: store.NewID(time.Now()), User: h.root.User}
 	if err := h.db.PutThread(t.Context(), h.root, thread); err != nil {
@@ -310,7 +310,7 @@ func TestForeignWordsAsk(t *testing.T) {
 }
 
 func TestWhatIsNotThere(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.Visibility = nil })
+	h := newFixture(t, func(s *store.Server) { s.Visibility = nil })
 	for tool, want := range map[string]string{
 		"box:lok":  `tool "box:lok" not found; did you mean box:look?`,
 		"look":     `tool "look" not found; did you mean box:look?`,
@@ -336,7 +336,7 @@ func TestWhatIsNotThere(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	for args, want := range map[string]string{
 		`{"what":"x","what":"y"}`: "duplicate key",
 		`{"what":`:                "JSON",
@@ -357,7 +357,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestSameIDTwice(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.mode", "none")
 	req := store.Request{ID: store.NewID(time.Now()), Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}
 	for range 3 {
@@ -374,7 +374,7 @@ func TestSameIDTwice(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.mode", "none")
 	for code, want := range map[store.Code]store.State{store.CodeUnknown: store.Lost, store.CodeCancelled: store.Cancelled, store.CodeUnavailable: store.Failed, store.CodeTimeout: store.Failed} {
 		h.runner.fail = &store.CallError{Code: code, Message: store.Plain("it is so")}
@@ -389,7 +389,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestLongResult(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("results.max_bytes", "2048")
 	text := strings.Repeat("0123456789", 1000)
 	h.runner.raw = json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, text))
@@ -423,7 +423,7 @@ func TestLongResult(t *testing.T) {
 }
 
 func TestPanicIsAnError(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.runner.raw = json.RawMessage(`{"content":[]}`)
 	h.config.set("results.max_bytes", "1024")
 	for _, name := range []string{mcp.Discover, mcp.Describe, mcp.Domains, mcp.Browse, "no_such_tool"} {

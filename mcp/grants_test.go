@@ -13,7 +13,7 @@ import (
 
 // TestPrecedence: the strictest rule wins, in the order of askRules.
 func TestPrecedence(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	h.group("crew", h.member)
 	for _, a := range []store.Agent{
@@ -78,7 +78,7 @@ func TestPrecedence(t *testing.T) {
 // whatever the mode and whatever is always allowed, and nothing is allowed for
 // good there.
 func TestTaint(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.UntrustedOutput = true })
+	h := newFixture(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
 	h.config.set("approvals.mode", "none")
 	if _, err := h.gateway.Policy.AddGrant(t.Context(), h.member, store.Grant{Tool: "box:write"}); err != nil {
@@ -101,7 +101,7 @@ func TestTaint(t *testing.T) {
 
 // TestGrants: a standing yes lifts what auto asks while it fits and holds.
 func TestGrants(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	ann := h.person("ann")
 	h.channel.set(nil, []string{ann.User})
@@ -194,7 +194,7 @@ func TestGrants(t *testing.T) {
 
 // TestGrantsRefused: what would not hold is not stored.
 func TestGrantsRefused(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann := h.person("ann")
 	h.group("ops", ann, h.member)
 	for name, c := range map[string]struct {
@@ -230,7 +230,7 @@ func TestGrantsRefused(t *testing.T) {
 // TestAlwaysNarrow: what is always allowed with a press holds for the arguments
 // and the time that were chosen, and is stored only if it fits the call.
 func TestAlwaysNarrow(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	press := func(args string, d store.Decision) error {
 		c := h.call(h.member, "box:write", args)
 		d.Verb, d.Always, d.Digest = store.Approve, true, c.Digest
@@ -293,7 +293,7 @@ func TestAlwaysNarrow(t *testing.T) {
 // TestAlwaysAtOnce: what is always allowed or denied is there as soon as the
 // decision that said so is, so that no crash can part them.
 func TestAlwaysAtOnce(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	for i, verb := range []store.Verb{store.Approve, store.Deny} {
 		c := h.call(h.member, "box:write", fmt.Sprintf(`{"what":"%d"}`, i))
 		after := h.db.Last()
@@ -334,7 +334,7 @@ func TestConversationGrants(t *testing.T) {
 		giver  string // of mia's call in the thread "here"
 		given  store.Decision
 		refuse error // of the decision
-		change func(h *house)
+		change func(h *fixture)
 		runs   []call
 		asks   []call
 	}{
@@ -357,20 +357,20 @@ func TestConversationGrants(t *testing.T) {
 			giver: "mia", given: store.Decision{Pattern: json.RawMessage(`{"what":"x*"}`)}, runs: []call{{"mia", "here", `{"what":"xy"}`}}, asks: []call{{"mia", "here", `{"what":"y"}`}},
 		},
 		"past its end": {
-			giver: "mia", given: store.Decision{Until: time.Now().Add(time.Hour)}, change: func(h *house) { h.ahead.Store(int64(2 * time.Hour)) },
+			giver: "mia", given: store.Decision{Until: time.Now().Add(time.Hour)}, change: func(h *fixture) { h.ahead.Store(int64(2 * time.Hour)) },
 			asks: []call{{"mia", "here", `{"what":"x"}`}},
 		},
 		"of another definition": {
-			giver: "mia", change: func(h *house) { h.putTools("pin-2") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+			giver: "mia", change: func(h *fixture) { h.putTools("pin-2") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
 		},
 		"of who may not approve any more": {
-			giver: "mia", change: func(h *house) { h.approvers("admins") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+			giver: "mia", change: func(h *fixture) { h.approvers("admins") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
 		},
 		"of one for two": {
-			giver: "mia", change: func(h *house) { h.approvers("2 of group:ops") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+			giver: "mia", change: func(h *fixture) { h.approvers("2 of group:ops") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
 		},
 		"of tools that destroy": {
-			giver: "mia", change: func(h *house) { h.config.set("approvals.grant_destructive", "false") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
+			giver: "mia", change: func(h *fixture) { h.config.set("approvals.grant_destructive", "false") }, asks: []call{{"mia", "here", `{"what":"x"}`}},
 		},
 		"a no":           {giver: "mia", given: store.Decision{Verb: store.Deny}, refuse: store.ErrInvalid},
 		"of one of two":  {policy: "2 of group:ops", giver: "mia", refuse: store.ErrRefused},
@@ -378,7 +378,7 @@ func TestConversationGrants(t *testing.T) {
 		"another's args": {giver: "mia", given: store.Decision{Pattern: json.RawMessage(`{"what":"y"}`)}, refuse: store.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, nil)
+			h := newFixture(t, nil)
 			people := map[string]store.Caller{"mia": h.member, "ann": h.person("ann"), "root": h.root}
 			h.group("ops", people["ann"], people["mia"])
 			h.approvers(c.policy)
@@ -427,7 +427,7 @@ func TestConversationGrants(t *testing.T) {
 			}
 		})
 	}
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	outside := h.call(h.member, "box:write", `{"what":"x"}`)
 	if _, err := h.gateway.Decide(t.Context(), h.member, outside.ID, store.Decision{Verb: store.Approve, Always: true, For: store.ForConversation, Digest: outside.Digest}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("of a call outside a conversation: %v", err)

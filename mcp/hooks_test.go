@@ -73,7 +73,7 @@ func (s *spy) run(ctx context.Context, inv *mcp.Invocation, sign string, f func(
 // whose before-hook succeeded and no others, whatever became of the call; a hook
 // that panics, takes too long or fails is an error of that call alone.
 func TestHooksAround(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.stop()
 	log := &spyLog{}
 	a, b, c := &spy{name: "a", log: log}, &spy{name: "b", log: log}, &spy{name: "c", log: log}
@@ -149,7 +149,7 @@ func TestHooksAround(t *testing.T) {
 // TestAccessAtThePress: a hook that controls access holds for a call that waited
 // when it was added, for who asked and for who says yes.
 func TestAccessAtThePress(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	bob, eve := h.person("bob"), h.person("eve")
 	h.group("ops", bob, eve)
 	h.approvers("group:ops")
@@ -193,7 +193,7 @@ func TestAccessAtThePress(t *testing.T) {
 // TestExecuteDeniedAtThePress: one on execute_tool holds for what its requester had
 // asked for by that, and for nothing else; who says yes does not use it.
 func TestExecuteDeniedAtThePress(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	bob := h.person("bob")
 	h.group("ops", bob)
 	h.approvers("group:ops")
@@ -232,7 +232,7 @@ func TestExecuteDeniedAtThePress(t *testing.T) {
 // TestExecuteHooksSeeEdits: what hooks on execute_tool keep out comes in by no edit
 // either, and they see the end of the call that stands in the place of another.
 func TestExecuteHooksSeeEdits(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.hook(hooks.Hook{Name: "clean", Type: hooks.Sanitizer, Tool: "nize:execute_tool", Config: json.RawMessage(`{"rules":[{"pointer":"/params/what","pattern":"^rm","action":"forbid"}]}`)})
 	c, err := h.gateway.Call(t.Context(), h.root, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`), Asked: store.Asked{ByMeta: true}})
 	if err != nil || c.State != store.Pending {
@@ -281,7 +281,7 @@ func TestAdminsHooksHaveTheLastWord(t *testing.T) {
 				return json.RawMessage(`{"rules":[` + strings.Replace(text, `"pointer":"/`, pointer, 1) + `]}`)
 			}
 			t.Run(fmt.Sprint(test.name, " around ", around), func(t *testing.T) {
-				h := newHouse(t, nil)
+				h := newFixture(t, nil)
 				h.putTool("look", `{"type":"object"}`)
 				bob := h.person("bob")
 				h.hook(hooks.Hook{Name: "rule", Type: hooks.Sanitizer, Tool: around, Priority: 500, Config: rules(test.admins)})

@@ -173,7 +173,7 @@ func TestNamedPlacementOnOwnConnection(t *testing.T) {
 // TestPlacementLeavesOpenToolsAlone: a tool may take parameters under a word for
 // arguments, declared or not.
 func TestPlacementLeavesOpenToolsAlone(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	for schema, want := range map[string]string{
 		`{"type":"object"}`: `"args":{"input":{"a":1}}`,
 		`{"type":"object","properties":{"input":{"type":"object"}}}`:                                            `"args":{"input":{"a":1}}`,

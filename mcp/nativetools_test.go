@@ -16,7 +16,7 @@ import (
 // TestNativeIsNamed: a native tool is there for those whose agent's, token's or
 // request's list names it, and for all others it is an unknown one.
 func TestNativeIsNamed(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	r := native.New(native.Options{
 		TeamOf: func(context.Context, store.Caller, string) (string, error) { return "", nil },

@@ -13,7 +13,7 @@ import (
 func TestOutage(t *testing.T) {
 	for _, at := range []string{"start", "finish"} {
 		t.Run(at, func(t *testing.T) {
-			h := newHouse(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
+			h := newFixture(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
 			var lost atomic.Int64
 			h.without = func(what string, do func() error) error {
 				if what != at || lost.Load() > 0 {
@@ -41,7 +41,7 @@ func TestOutage(t *testing.T) {
 // TestOutageAtThePress: a yes during which something could not be read counts, or the
 // call goes on waiting; it is never made a no.
 func TestOutageAtThePress(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
+	h := newFixture(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
 	var left atomic.Int64 // until the question that has no answer
 	h.without = func(what string, do func() error) error {
 		if what == "user" && left.Add(-1) == 0 {
@@ -75,7 +75,7 @@ func TestOutageAtThePress(t *testing.T) {
 // TestFullAtTheStart: a call that somebody said yes to while the disk was full runs once there is
 // room, once.
 func TestFullAtTheStart(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
+	h := newFixture(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
 	var full atomic.Int64
 	h.without = func(what string, do func() error) error {
 		if what == "start" && full.Add(1) <= 2 {

@@ -23,7 +23,7 @@ func decides(rules []policy.RuleResult) (d policy.RuleResult) {
 
 // TestWhy compares what Why says with what the gateway does.
 func TestWhy(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	if err := h.db.PutAgent(ctx, h.root, store.Agent{ID: "narrow", AllowedTools: []string{"box:look"}}); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestWhy(t *testing.T) {
 
 // TestWhyHides: to a member, what they cannot see is not there.
 func TestWhyHides(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.Visibility = nil })
+	h := newFixture(t, func(s *store.Server) { s.Visibility = nil })
 	_, hidden := h.gateway.Policy.Explain(t.Context(), h.member, h.member, store.Scope{}, "box:write")
 	_, absent := h.gateway.Policy.Explain(t.Context(), h.member, h.member, store.Scope{}, "box:wrote")
 	if !errors.Is(hidden, store.ErrNotFound) || !errors.Is(absent, store.ErrNotFound) ||
@@ -93,7 +93,7 @@ func TestWhyHides(t *testing.T) {
 
 // TestWhyAsks: the approval's rules, in their order, and the call they agree with.
 func TestWhyAsks(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	grant := store.Grant{ID: store.NewID(time.Now()), User: h.member.User, Tool: "box:write", Pin: "pin-1"}
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestWhyAsks(t *testing.T) {
 // TestUnmet: a search that finds nothing is counted, one that was narrowed is
 // not, and who asked is nowhere.
 func TestUnmet(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	for _, q := range []index.Query{
 		{Text: "knit a jumper", TopK: 5, MinScore: .05},

@@ -10,7 +10,7 @@ import (
 )
 
 // trail is all that the audit trail says.
-func (h *house) trail() string {
+func (h *fixture) trail() string {
 	h.t.Helper()
 	if err := h.db.Flush(h.t.Context()); err != nil {
 		h.t.Fatal(err)
@@ -29,7 +29,7 @@ func (h *house) trail() string {
 // A call is private where its server is marked so or it runs with a credential
 // of its requester's; neither its card nor the audit tells what came of it.
 func TestPrivateCalls(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	said := func(n int) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":"the balance is %d"}]}`, n))
 	}

@@ -14,7 +14,7 @@ import (
 
 // Each call that is turned away leaves one event with who, what and why.
 func TestRejectedCallsLeaveEvents(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	tools, err := h.db.ListTools(ctx, "box")
 	if err != nil {

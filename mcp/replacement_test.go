@@ -16,7 +16,7 @@ import (
 // TestRetry: a call that failed is made again once, whoever presses how often,
 // and the press is the yes of whom may approve.
 func TestRetry(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann := h.person("ann")
 	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: store.Plain("no room")}
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
@@ -67,7 +67,7 @@ func TestRetry(t *testing.T) {
 }
 
 func TestRetryAsks(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: store.Plain("no room")}
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	if _, err := h.press(h.member, c, store.Approve); err != nil {
@@ -87,7 +87,7 @@ func TestRetryAsks(t *testing.T) {
 // TestRetryOfTainted: a retry is no yes to a call that the conversation's text of
 // a stranger may have asked for since the card was shown.
 func TestRetryOfTainted(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	thread := h.thread("t")
 	h.runner.fail = &store.CallError{Code: store.CodeTool, Message: store.Plain("no room")}
 	c := h.callIn(thread, h.member, `{"what":"x"}`)
@@ -111,7 +111,7 @@ func TestRetryOfTainted(t *testing.T) {
 // TestMostWaiting: no more calls of one person wait than may, also where many are
 // asked for at once.
 func TestMostWaiting(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.max_pending", "5")
 	var all sync.WaitGroup
 	for i := range 30 {
@@ -144,7 +144,7 @@ func TestMostWaiting(t *testing.T) {
 // TestAgain: what nobody answered is asked for again, and the requester's own
 // press is no yes.
 func TestAgain(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("approvals.expiry.requester", "1s")
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	expired := h.wait(c.ID)
@@ -182,7 +182,7 @@ func TestAgain(t *testing.T) {
 
 // TestLost: a call whose outcome is unknown is not made again with a press.
 func TestLost(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.runner.fail = &store.CallError{Code: store.CodeUnknown, Message: store.Plain("the connection broke")}
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	if _, err := h.press(h.member, c, store.Approve); err != nil {
@@ -204,7 +204,7 @@ func TestLost(t *testing.T) {
 // TestRunAll: one press approves the calls of one step that the person may
 // approve, and nothing else.
 func TestRunAll(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.thread("in")
 	var step []*store.Call
 	for i := range 3 {
@@ -242,7 +242,7 @@ func TestRunAll(t *testing.T) {
 
 // TestEditVotes: an edit starts the votes again, with its editor's.
 func TestEditVotes(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
 	h.group("ops", ann, bob)
 	h.approvers("2 of group:ops")

@@ -14,22 +14,22 @@ import (
 
 // TestChangedSinceTheCard: what was shown is what runs, or nothing does.
 func TestChangedSinceTheCard(t *testing.T) {
-	for name, change := range map[string]func(*house, *store.Call){
-		"the definition": func(h *house, _ *store.Call) { h.putTools("pin-2") },
-		"the approvers":  func(h *house, _ *store.Call) { h.approvers("requester,admins") },
-		"the credential": func(h *house, _ *store.Call) {
+	for name, change := range map[string]func(*fixture, *store.Call){
+		"the definition": func(h *fixture, _ *store.Call) { h.putTools("pin-2") },
+		"the approvers":  func(h *fixture, _ *store.Call) { h.approvers("requester,admins") },
+		"the credential": func(h *fixture, _ *store.Call) {
 			h.change(func(s *store.Server) { s.Env = map[string]store.Value{"K": {SecretKey: "K"}} })
 		},
-		"the sharing":      func(h *house, _ *store.Call) { h.change(func(s *store.Server) { s.Visibility = nil }) },
-		"the server's off": func(h *house, _ *store.Call) { h.change(func(s *store.Server) { s.Disabled = true }) },
-		"a standing no": func(h *house, c *store.Call) {
+		"the sharing":      func(h *fixture, _ *store.Call) { h.change(func(s *store.Server) { s.Visibility = nil }) },
+		"the server's off": func(h *fixture, _ *store.Call) { h.change(func(s *store.Server) { s.Disabled = true }) },
+		"a standing no": func(h *fixture, c *store.Call) {
 			if err := h.db.PutGrant(h.t.Context(), h.root, store.Grant{User: h.root.User, Scope: store.ForEveryone, Tool: c.ToolID(), Deny: true}); err != nil {
 				h.t.Fatal(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, nil)
+			h := newFixture(t, nil)
 			c := h.call(h.member, "box:write", `{"what":"x"}`)
 			change(h, c)
 			if _, err := h.press(h.member, c, store.Approve); !errors.Is(err, store.ErrRefused) {
@@ -45,7 +45,7 @@ func TestChangedSinceTheCard(t *testing.T) {
 // TestSwappedArguments: arguments that were changed in the store under a card
 // do not run.
 func TestSwappedArguments(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	forged := *c
 	forged.ID, forged.Args = store.NewID(time.Now()), json.RawMessage(`{"what":"everything"}`)
@@ -63,7 +63,7 @@ func TestSwappedArguments(t *testing.T) {
 // TestToken: a call that was proposed with a token runs with that token's
 // scopes, and not after it was revoked.
 func TestToken(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	token, err := h.db.CreateToken(t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestToken(t *testing.T) {
 
 // TestCardNames: up to five people are named, in words of nize's own.
 func TestCardNames(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	var who []string
 	for i := range 7 {
 		who = append(who, "user:"+h.person(fmt.Sprintf("p%d", i)).User)
@@ -115,7 +115,7 @@ func warnOf(text string) []store.Text {
 // TestWarnings: what is to be known of the arguments stands on the card, once,
 // and is said again of edited ones.
 func TestWarnings(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	for n, want := range map[int]int{20: 20, 21: 21, 50: 21} { // the last one says that there are more
 		var texts []string
 		for i := range n {
@@ -143,7 +143,7 @@ func TestWarnings(t *testing.T) {
 
 // TestLacking: policies that name too few people who could press are told.
 func TestLacking(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
 	h.group("ops", ann, bob)
 	for policy, want := range map[string]int{"": 0, "2 of group:ops": 0, "3 of group:ops": 1, "requester": 0, "2 of admins": 1, "channel": 0} {
@@ -158,7 +158,7 @@ func TestLacking(t *testing.T) {
 		t.Errorf("the setting: %q, %v", got, err)
 	}
 	h.config.set("approvals.approvers", "")
-	h.room(func(c *store.Channel) { c.Approvers = "3 of group:ops" })
+	h.editChannel(func(c *store.Channel) { c.Approvers = "3 of group:ops" })
 	if got, err := h.gateway.Policy.UndecidablePolicies(t.Context()); err != nil || !slices.Equal(got, []string{"slack:T1:C1"}) {
 		t.Errorf("the channel: %q, %v", got, err)
 	}

@@ -22,7 +22,7 @@ import (
 
 // front is a house with its MCP server on a loopback port.
 type front struct {
-	*house
+	*fixture
 	server *mcp.Server
 	url    string
 
@@ -40,13 +40,13 @@ func newFront(t *testing.T, change func(*store.Server)) *front {
 // openFront serves before the server's Run, which run starts.
 func openFront(t *testing.T, change func(*store.Server)) (f *front, run func()) {
 	t.Helper()
-	f = &front{house: newHouse(t, change)}
+	f = &front{fixture: newFixture(t, change)}
 	return f, f.serve()
 }
 
 // serve serves the house, as it is now. It returns what starts the server's Run.
 func (f *front) serve() (run func()) {
-	t, h := f.t, f.house
+	t, h := f.t, f.fixture
 	t.Helper()
 	s := mcp.NewServer(mcp.ServerOptions{Gateway: h.gateway, Tokens: h.db, Feed: h.db, Config: h.config, Version: "test", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }, Views: apps.Views{
 		Template: func(name string) string { return f.templates[name] },

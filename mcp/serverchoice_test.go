@@ -9,7 +9,7 @@ import (
 // A server that a person switched off is off for all that is done for them, in
 // Why as in a call, and for nobody else.
 func TestServerSwitchedOff(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	ctx := t.Context()
 	for denied, command := range map[string]string{
 		"box":       "nizectl config unset servers.denied --user " + h.member.User,

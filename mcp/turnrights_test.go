@@ -12,7 +12,7 @@ import (
 // A turn that was written before its author was lowered or disabled runs with
 // what they may do now.
 func TestTurnsOutliveRights(t *testing.T) {
-	h := newHouse(t, func(s *store.Server) { s.Visibility = nil })
+	h := newFixture(t, func(s *store.Server) { s.Visibility = nil })
 	ada, err := h.db.EnsureUser(t.Context(), "local:9", "ada", store.Admin)
 	if err != nil {
 		t.Fatal(err)

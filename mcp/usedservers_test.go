@@ -11,7 +11,7 @@ import (
 )
 
 // look finds tools in a conversation, best first.
-func (h *house) look(by store.Caller, thread, query string) []string {
+func (h *fixture) look(by store.Caller, thread, query string) []string {
 	h.t.Helper()
 	args, _ := json.Marshal(map[string]string{"query": query})
 	r, err := h.gateway.Meta(h.t.Context(), by, store.Scope{Thread: thread}, store.ToolCall{Name: mcp.Discover, Args: string(args)})
@@ -36,7 +36,7 @@ func (h *house) look(by store.Caller, thread, query string) []string {
 }
 
 // twin registers another server with the same tools under another name.
-func (h *house) twin(name string) {
+func (h *fixture) twin(name string) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	s := store.Server{Name: name, Transport: store.Stdio, Command: "/bin/box", TrustAnnotations: true, Visibility: []string{"all"}}
@@ -64,7 +64,7 @@ func (h *house) twin(name string) {
 // Of two tools that are alike, the one whose server the conversation has used
 // comes first; other conversations see nothing of it.
 func TestUsedServersComeFirst(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	h.config.set("index.learn", "false") // which reaches other conversations too
 	h.twin("abox")
 	run := func(tool string) {

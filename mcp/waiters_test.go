@@ -16,7 +16,7 @@ import (
 // TestLeavesAsAnotherComes: who asks for a call in the moment in which the last
 // who waited for it leaves does not lose theirs with it.
 func TestLeavesAsAnotherComes(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	by := h.onMCP()
 	type end struct {
 		call *store.Call
@@ -94,7 +94,7 @@ func TestAskedAndAnotherLeaves(t *testing.T) {
 // TestJoinsNoVoidCall: a client that sends the same call again after what it
 // would run changed is asked about the call as it would run now.
 func TestJoinsNoVoidCall(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newFixture(t, nil)
 	by := h.onMCP()
 	ask := func() *store.Call {
 		t.Helper()

@@ -51,7 +51,7 @@ const patience = time.Minute
 
 // Run runs the whole script.
 func (s Script) Run(t *testing.T) {
-	for name, test := range map[string]func(*testing.T, *house){
+	for name, test := range map[string]func(*testing.T, *fixture){
 		"answer": testAnswer, "duplicate": testDuplicate, "card": testCard, "late press": testLatePress,
 		"press twice": testPressTwice, "restart": testRestart, "stop": testStop, "stop card": testStopCard, "edit": testEdit,
 		"images": testImages, "files": testFiles, "killed": testKilled, "away": testAway,
@@ -59,7 +59,7 @@ func (s Script) Run(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := s.Open(t)
 			p, user, address := s.New(t)
-			h := &house{t: t, db: db, platform: p, User: user, thread: store.NewID(time.Now())}
+			h := &fixture{t: t, db: db, platform: p, User: user, thread: store.NewID(time.Now())}
 			address.Thread = strings.ReplaceAll(address.Thread, "THREAD", h.thread)
 			th := store.Thread{ID: h.thread, User: Requester, Address: address, Created: time.Now()}
 			if err := db.PutThread(t.Context(), store.System, th); err != nil {
@@ -72,8 +72,8 @@ func (s Script) Run(t *testing.T) {
 	}
 }
 
-// house is a store, a platform, and a conversation that can be started anew.
-type house struct {
+// fixture is a store, a platform, and a conversation that can be started anew.
+type fixture struct {
 	User
 	t        *testing.T
 	db       store.DB
@@ -88,7 +88,7 @@ type house struct {
 	wg         sync.WaitGroup
 }
 
-func (h *house) start() {
+func (h *fixture) start() {
 	h.agent = &Agent{Threads: h.db, Calls: h.db, Now: time.Now, Again: h.agentAgain}
 	h.gateway = &Gateway{Calls: h.db, Now: time.Now}
 	c := bots.New(bots.Options{
@@ -109,13 +109,13 @@ func (h *house) start() {
 	})
 }
 
-func (h *house) stop() {
+func (h *fixture) stop() {
 	h.cancel()
 	h.wg.Wait()
 	h.gateway.Close()
 }
 
-func (h *house) say(key, text string) {
+func (h *fixture) say(key, text string) {
 	h.t.Helper()
 	h.asked++
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
@@ -125,14 +125,14 @@ func (h *house) say(key, text string) {
 	}
 }
 
-func (h *house) press(call string, d store.Decision) error {
+func (h *fixture) press(call string, d store.Decision) error {
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	return h.Press(ctx, call, d)
 }
 
 // see waits for one message.
-func (h *house) see(what string, ok func(store.Message) bool) store.Message {
+func (h *fixture) see(what string, ok func(store.Message) bool) store.Message {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
@@ -152,7 +152,7 @@ func (h *house) see(what string, ok func(store.Message) bool) store.Message {
 	return found
 }
 
-func (h *house) seeText(text string) {
+func (h *fixture) seeText(text string) {
 	h.t.Helper()
 	h.see("the answer "+text, func(m store.Message) bool {
 		return m.Kind == store.TextMessage && m.Final && strings.TrimSpace(m.Text) == text
@@ -161,7 +161,7 @@ func (h *house) seeText(text string) {
 
 // over waits until no turn is under way: some platforms show all of a text before
 // it is stored.
-func (h *house) over() {
+func (h *fixture) over() {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
@@ -180,19 +180,19 @@ func (h *house) over() {
 	}
 }
 
-func (h *house) seeCard(state store.State) store.Card {
+func (h *fixture) seeCard(state store.State) store.Card {
 	h.t.Helper()
 	return *h.see("a card that is "+string(state), func(m store.Message) bool {
 		return m.Kind == store.CardMessage && m.Card != nil && m.Card.State == state
 	}).Card
 }
 
-func testAnswer(_ *testing.T, h *house) {
+func testAnswer(_ *testing.T, h *fixture) {
 	h.say("m1", "say the quick **brown** fox, `jumps` over")
 	h.seeText("the quick **brown** fox, `jumps` over")
 }
 
-func testDuplicate(t *testing.T, h *house) {
+func testDuplicate(t *testing.T, h *fixture) {
 	h.say("m1", "say once")
 	h.say("m1", "say once")
 	h.seeText("once")
@@ -205,7 +205,7 @@ func testDuplicate(t *testing.T, h *house) {
 	}
 }
 
-func testCard(t *testing.T, h *house) {
+func testCard(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:greet {"name":"Bo"}`)
 	card := h.seeCard(store.Pending)
 	if err := h.press(card.Call, store.Decision{Verb: store.Approve, Digest: card.Digest}); err != nil {
@@ -220,7 +220,7 @@ func testCard(t *testing.T, h *house) {
 
 // testImages: the images that a call returned stand in the thread; what is none,
 // whatever its server calls it, is left out and counted.
-func testImages(t *testing.T, h *house) {
+func testImages(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:chart {}`)
 	card := h.seeCard(store.Pending)
 	if err := h.press(card.Call, store.Decision{Verb: store.Approve, Digest: card.Digest}); err != nil {
@@ -236,7 +236,7 @@ type Sharer interface{ Shared() map[string][]byte }
 
 // testFiles: a file that a call returned can be had in the thread, under a clean
 // name, and of one that is too large its name and size are said.
-func testFiles(t *testing.T, h *house) {
+func testFiles(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:report {}`)
 	card := h.seeCard(store.Pending)
 	if err := h.press(card.Call, store.Decision{Verb: store.Approve, Digest: card.Digest}); err != nil {
@@ -256,7 +256,7 @@ func testFiles(t *testing.T, h *house) {
 	}
 }
 
-func testPressTwice(t *testing.T, h *house) {
+func testPressTwice(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:greet {}`)
 	card := h.seeCard(store.Pending)
 	errs := make([]error, 8)
@@ -284,7 +284,7 @@ func testPressTwice(t *testing.T, h *house) {
 	}
 }
 
-func testLatePress(t *testing.T, h *house) {
+func testLatePress(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:greet {}`)
 	card := h.seeCard(store.Pending)
 	if err := h.press(card.Call, store.Decision{Verb: store.Deny, Digest: card.Digest}); err != nil {
@@ -300,7 +300,7 @@ func testLatePress(t *testing.T, h *house) {
 	}
 }
 
-func testRestart(t *testing.T, h *house) {
+func testRestart(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:greet {}`)
 	card := h.seeCard(store.Pending)
 	h.stop()
@@ -312,7 +312,7 @@ func testRestart(t *testing.T, h *house) {
 	h.seeText("toolbox:greet is done")
 }
 
-func testStop(t *testing.T, h *house) {
+func testStop(t *testing.T, h *fixture) {
 	h.say("m1", "slow thinking hard")
 	h.see("the first words", func(m store.Message) bool { return strings.Contains(m.Text, "thinking") })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -325,7 +325,7 @@ func testStop(t *testing.T, h *house) {
 	h.seeText("on we go")
 }
 
-func testStopCard(t *testing.T, h *house) {
+func testStopCard(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:greet {}`)
 	card := h.seeCard(store.Pending)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -343,7 +343,7 @@ func testStopCard(t *testing.T, h *house) {
 	h.over()
 }
 
-func testEdit(t *testing.T, h *house) {
+func testEdit(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:greet {"n":1}`)
 	card := h.seeCard(store.Pending)
 	d := store.Decision{Verb: store.Edit, Digest: card.Digest, Args: []byte(`{"n":2}`)}

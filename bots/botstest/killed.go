@@ -102,7 +102,7 @@ func (d *dying) Remove(ctx context.Context, at store.Address, m store.Message) e
 // testKilled: wherever a process dies, the next one leaves the thread with the
 // answer once, no half of it, each card and what a call returned once, and the state
 // that it is in.
-func testKilled(t *testing.T, h *house) {
+func testKilled(t *testing.T, h *fixture) {
 	p, ok := h.platform.(lasting)
 	if !ok {
 		t.Skip("nothing stays on this platform")
@@ -122,7 +122,7 @@ func testKilled(t *testing.T, h *house) {
 }
 
 // killedOnce lets the process die after n posts and updates of a turn.
-func (h *house) killedOnce(key, say, answer string, n int) {
+func (h *fixture) killedOnce(key, say, answer string, n int) {
 	h.t.Helper()
 	before, err := h.See(h.t.Context(), func([]store.Message) bool { return true })
 	if err != nil {
@@ -203,7 +203,7 @@ func shows(before []store.Message, m store.Message) bool {
 }
 
 // said says whether every message is stored as a turn.
-func (h *house) said() bool {
+func (h *fixture) said() bool {
 	turns, err := h.db.Turns(h.t.Context(), h.thread)
 	n := 0
 	for _, t := range turns {
@@ -215,20 +215,20 @@ func (h *house) said() bool {
 }
 
 // caughtUp says whether all is answered and the chat has all of it.
-func (h *house) caughtUp() bool {
+func (h *fixture) caughtUp() bool {
 	behind, err := h.db.LaggingThreads(h.t.Context())
 	return err == nil && len(behind) == 0 && h.said()
 }
 
 // half says whether all is shown of a text that will be cut.
-func (h *house) half(say string) bool {
+func (h *fixture) half(say string) bool {
 	text, _, cut := strings.Cut(strings.TrimPrefix(say, "cut "), " | ")
 	shown, err := h.See(h.t.Context(), func([]store.Message) bool { return true })
 	return cut && err == nil && slices.ContainsFunc(shown, func(m store.Message) bool { return strings.TrimSpace(m.Text) == text })
 }
 
 // until asks again and again until it is told yes.
-func (h *house) until(what string, ask func() bool) {
+func (h *fixture) until(what string, ask func() bool) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
@@ -242,7 +242,7 @@ func (h *house) until(what string, ask func() bool) {
 
 // testAway: what a platform refuses for longer than a process lives is shown by
 // the next one, once.
-func testAway(t *testing.T, h *house) {
+func testAway(t *testing.T, h *fixture) {
 	p, ok := h.platform.(lasting)
 	if !ok {
 		t.Skip("nothing stays on this platform")

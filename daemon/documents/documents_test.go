@@ -25,11 +25,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// house has three people: ann and ben are in a Slack workspace, eve in another one;
+// fixture has three people: ann and ben are in a Slack workspace, eve in another one;
 // ann owns the project sales, and ben is in it.
-type house struct{}
+type fixture struct{}
 
-func (house) GetUser(_ context.Context, id string) (store.User, error) {
+func (fixture) GetUser(_ context.Context, id string) (store.User, error) {
 	u := store.User{ID: id, Name: id}
 	if id == "ann" {
 		u.Aliases = []string{"anna"} // who was joined with her
@@ -37,16 +37,16 @@ func (house) GetUser(_ context.Context, id string) (store.User, error) {
 	return u, nil
 }
 
-func (house) ListMembers(_ context.Context, _, user string) ([]store.Membership, error) {
+func (fixture) ListMembers(_ context.Context, _, user string) ([]store.Membership, error) {
 	team := map[string]string{"ann": "slack:T1", "ben": "slack:T1", "eve": "slack:T2"}[user]
 	return []store.Membership{{Team: team, User: user}}, nil
 }
 
-func (house) ListProjects(context.Context) ([]project.Project, error) {
+func (fixture) ListProjects(context.Context) ([]project.Project, error) {
 	return []project.Project{{ID: "P1", Name: "sales", Owner: "ann", Members: []string{"ben"}}, {ID: "P2", Name: "other", Owner: "eve"}}, nil
 }
 
-func (house) Turns(context.Context, string) ([]store.Turn, error) {
+func (fixture) Turns(context.Context, string) ([]store.Turn, error) {
 	return []store.Turn{
 		{Files: []store.File{{ID: "F1", Name: "a.txt", Kind: store.TextFile, Text: "attached"}}},
 		{For: "ben", Files: []store.File{{ID: "F2", Name: "private.txt", Kind: store.TextFile, Text: "ben's"}}},
@@ -54,7 +54,9 @@ func (house) Turns(context.Context, string) ([]store.Turn, error) {
 	}, nil
 }
 
-func (house) GetFile(context.Context, string, string) ([]byte, error) { return nil, store.ErrNotFound }
+func (fixture) GetFile(context.Context, string, string) ([]byte, error) {
+	return nil, store.ErrNotFound
+}
 
 type config map[string]string
 
@@ -72,7 +74,7 @@ func (c config) Get(_, key string) string {
 
 func open(t *testing.T) *Documents {
 	return New(Options{
-		Store: databasetest.Open(t), People: house{}, Projects: house{}, Chats: house{}, Config: config{"limits.documents.size": "1024"},
+		Store: databasetest.Open(t), People: fixture{}, Projects: fixture{}, Chats: fixture{}, Config: config{"limits.documents.size": "1024"},
 		Names: func(context.Context) (map[string]string, error) { return nil, nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 }

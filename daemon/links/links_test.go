@@ -14,8 +14,8 @@ import (
 	"nize/store"
 )
 
-// house is what links are made of.
-type house struct {
+// fixture is what links are made of.
+type fixture struct {
 	*Links
 	keys   [][]byte
 	calls  map[string]store.Call
@@ -26,9 +26,9 @@ type house struct {
 	off    bool
 }
 
-func (h *house) SigningKeys(context.Context) ([][]byte, error) { return h.keys, nil }
+func (h *fixture) SigningKeys(context.Context) ([][]byte, error) { return h.keys, nil }
 
-func (h *house) GetCall(_ context.Context, id string) (store.Call, error) {
+func (h *fixture) GetCall(_ context.Context, id string) (store.Call, error) {
 	c, ok := h.calls[id]
 	if !ok {
 		return c, store.ErrNotFound
@@ -36,20 +36,20 @@ func (h *house) GetCall(_ context.Context, id string) (store.Call, error) {
 	return c, nil
 }
 
-func (h *house) GetUser(_ context.Context, id string) (store.User, error) {
+func (h *fixture) GetUser(_ context.Context, id string) (store.User, error) {
 	return store.User{ID: id, Name: "Ann", State: h.state}, nil
 }
 
-func (h *house) Shows(tool string, state store.State) bool {
+func (h *fixture) Shows(tool string, state store.State) bool {
 	return tool == "native:chart" && state == store.Done
 }
 
-func (h *house) OpenFor(_ context.Context, by, requester store.Caller, req views.OpenRequest) (views.Frame, error) {
+func (h *fixture) OpenFor(_ context.Context, by, requester store.Caller, req views.OpenRequest) (views.Frame, error) {
 	h.opened = append(h.opened, by)
 	return views.Frame{Ticket: req.Call + requester.User}, nil
 }
 
-func (h *house) Get(_, key string) string {
+func (h *fixture) Get(_, key string) string {
 	if key == "web.enabled" {
 		return map[bool]string{true: "false", false: "true"}[h.off]
 	}
@@ -58,15 +58,15 @@ func (h *house) Get(_, key string) string {
 
 const call = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-// newHouse has a call of Ann's that ended an hour ago.
-func newHouse() *house {
-	h := &house{keys: [][]byte{[]byte("new"), []byte("old")}, now: time.Unix(1_800_000_000, 0), state: store.Active, public: "https://nize.example"}
+// newFixture has a call of Ann's that ended an hour ago.
+func newFixture() *fixture {
+	h := &fixture{keys: [][]byte{[]byte("new"), []byte("old")}, now: time.Unix(1_800_000_000, 0), state: store.Active, public: "https://nize.example"}
 	h.calls = map[string]store.Call{call: {ID: call, Server: "native", Tool: "chart", By: "ann", Thread: "t", State: store.Done, Finished: h.now.Add(-time.Hour), Result: &store.Result{Raw: json.RawMessage(`{}`)}}}
 	h.Links = New(Options{Store: h, Views: h, Config: h, PublicURL: func() string { return h.public }, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler)})
 	return h
 }
 
-func (h *house) link(t *testing.T) string {
+func (h *fixture) link(t *testing.T) string {
 	t.Helper()
 	link, ok := strings.CutPrefix(h.Address(h.calls[call]), "https://nize.example/w/")
 	if !ok {
@@ -78,7 +78,7 @@ func (h *house) link(t *testing.T) string {
 // TestLink: a link holds so long after the call, whoever opens it, and no changed one
 // does; what it was signed by may be the key before.
 func TestLink(t *testing.T) {
-	h := newHouse()
+	h := newFixture()
 	link := h.link(t)
 	if link != h.link(t) {
 		t.Error("a call has two links")
@@ -125,15 +125,15 @@ func TestLink(t *testing.T) {
 
 // TestNoLink is what has none, or one that leads nowhere.
 func TestNoLink(t *testing.T) {
-	for name, change := range map[string]func(h *house, c *store.Call){
-		"no public address":  func(h *house, _ *store.Call) { h.public = "" },
-		"no page":            func(h *house, _ *store.Call) { h.off = true },
-		"no view":            func(_ *house, c *store.Call) { c.Tool = "other" },
-		"a call that failed": func(_ *house, c *store.Call) { c.State = store.Failed },
-		"a call that runs":   func(_ *house, c *store.Call) { c.Finished = time.Time{} },
-		"a result erased":    func(_ *house, c *store.Call) { c.Result = nil },
+	for name, change := range map[string]func(h *fixture, c *store.Call){
+		"no public address":  func(h *fixture, _ *store.Call) { h.public = "" },
+		"no page":            func(h *fixture, _ *store.Call) { h.off = true },
+		"no view":            func(_ *fixture, c *store.Call) { c.Tool = "other" },
+		"a call that failed": func(_ *fixture, c *store.Call) { c.State = store.Failed },
+		"a call that runs":   func(_ *fixture, c *store.Call) { c.Finished = time.Time{} },
+		"a result erased":    func(_ *fixture, c *store.Call) { c.Result = nil },
 	} {
-		h := newHouse()
+		h := newFixture()
 		c := h.calls[call]
 		change(h, &c)
 		if got := h.Address(c); got != "" {
@@ -142,20 +142,20 @@ func TestNoLink(t *testing.T) {
 	}
 	ben := store.Caller{User: "ben"}
 	for name, one := range map[string]struct {
-		change func(h *house, c *store.Call)
+		change func(h *fixture, c *store.Call)
 		by     store.Caller
 		code   string
 	}{
-		"forgotten":                 {func(h *house, _ *store.Call) { h.calls = nil }, ben, "not_found"},
-		"pruned":                    {func(_ *house, c *store.Call) { c.Result = nil }, ben, "not_found"},
-		"the tool is gone":          {func(_ *house, c *store.Call) { c.Tool = "gone" }, ben, "not_found"},
-		"its requester is disabled": {func(h *house, _ *store.Call) { h.state = store.Disabled }, ben, "not_found"},
-		"private, of somebody else": {func(_ *house, c *store.Call) { c.Private = true }, ben, "not_found"},
-		"private, signed out":       {func(_ *house, c *store.Call) { c.InPrivateTurn = true }, store.Caller{}, "signed_out"},
-		"private, of an admin's":    {func(_ *house, c *store.Call) { c.Private = true }, store.Caller{User: "ben", Role: store.Admin}, "not_found"},
-		"private, of its requester": {func(_ *house, c *store.Call) { c.Private = true }, store.Caller{User: "ann"}, ""},
+		"forgotten":                 {func(h *fixture, _ *store.Call) { h.calls = nil }, ben, "not_found"},
+		"pruned":                    {func(_ *fixture, c *store.Call) { c.Result = nil }, ben, "not_found"},
+		"the tool is gone":          {func(_ *fixture, c *store.Call) { c.Tool = "gone" }, ben, "not_found"},
+		"its requester is disabled": {func(h *fixture, _ *store.Call) { h.state = store.Disabled }, ben, "not_found"},
+		"private, of somebody else": {func(_ *fixture, c *store.Call) { c.Private = true }, ben, "not_found"},
+		"private, signed out":       {func(_ *fixture, c *store.Call) { c.InPrivateTurn = true }, store.Caller{}, "signed_out"},
+		"private, of an admin's":    {func(_ *fixture, c *store.Call) { c.Private = true }, store.Caller{User: "ben", Role: store.Admin}, "not_found"},
+		"private, of its requester": {func(_ *fixture, c *store.Call) { c.Private = true }, store.Caller{User: "ann"}, ""},
 	} {
-		h := newHouse()
+		h := newFixture()
 		link, c := h.link(t), h.calls[call]
 		one.change(h, &c)
 		if h.calls != nil {
@@ -170,7 +170,7 @@ func TestNoLink(t *testing.T) {
 
 // TestOpenedOften: one link is no load.
 func TestOpenedOften(t *testing.T) {
-	h := newHouse()
+	h := newFixture()
 	link := h.link(t)
 	for range maxOpened {
 		if _, err := h.Open(t.Context(), store.Caller{}, OpenRequest{Link: link}); err != nil {

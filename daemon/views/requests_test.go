@@ -12,21 +12,21 @@ import (
 	"nize/store"
 )
 
-// door is the gateway and the server behind it.
-type door struct {
-	*house
+// fakeGateway is the gateway and the server behind it.
+type fakeGateway struct {
+	*fixture
 	state  store.State // in which calls come back
 	called []store.Request
 	read   []store.Request
 }
 
-func (d *door) CallByParams(_ context.Context, by store.Caller, req store.Request, params json.RawMessage) (*store.Call, error) {
+func (d *fakeGateway) CallByParams(_ context.Context, by store.Caller, req store.Request, params json.RawMessage) (*store.Call, error) {
 	req.Args = params
 	d.called = append(d.called, req)
 	return d.answer(by, req), nil
 }
 
-func (d *door) answer(by store.Caller, req store.Request) *store.Call {
+func (d *fakeGateway) answer(by store.Caller, req store.Request) *store.Call {
 	server, tool, _ := store.SplitToolID(req.Tool)
 	c := store.Call{ID: fmt.Sprint("n", len(d.called)+len(d.read)), Server: server, Tool: tool, Thread: req.Thread, By: by.User, State: d.state, Asked: req.Asked}
 	if d.state.Final() {
@@ -37,16 +37,16 @@ func (d *door) answer(by store.Caller, req store.Request) *store.Call {
 }
 
 // reader is the same for resources.
-type reader struct{ *door }
+type reader struct{ *fakeGateway }
 
 func (r reader) Read(_ context.Context, by store.Caller, req store.Request) (*store.Call, error) {
 	r.read = append(r.read, req)
 	return r.answer(by, req), nil
 }
 
-// newDoor has a call "f" of Ann's in a conversation, whose view asks.
-func newDoor(t *testing.T) *door {
-	d := &door{house: newHouse(t), state: store.Done}
+// newFakeGateway has a call "f" of Ann's in a conversation, whose view asks.
+func newFakeGateway(t *testing.T) *fakeGateway {
+	d := &fakeGateway{fixture: newFixture(t), state: store.Done}
 	for id, meta := range map[string]string{
 		"far:show": `{"ui":{"resourceUri":"ui://far/show"}}`, "far:both": ``, "far:app": `{"ui":{"visibility":["app"]}}`, "far:model": `{"ui":{"visibility":["model"]}}`,
 		"near:both": ``, "far:resource:memo:1": `{}`, "near:resource:memo:2": `{}`,
@@ -58,14 +58,14 @@ func newDoor(t *testing.T) *door {
 	d.Listed = func(context.Context, store.Caller, store.Call) ([]*policy.Tool, error) {
 		return []*policy.Tool{d.tools["far:app"], d.tools["far:model"], d.tools["far:resource:memo:1"]}, nil
 	}
-	d.house.read = func(_ store.Call, uri string) (json.RawMessage, error) {
+	d.fixture.read = func(_ store.Call, uri string) (json.RawMessage, error) {
 		return json.RawMessage(`{"contents":["` + uri + `"]}`), nil
 	}
 	return d
 }
 
 // ask is a request of the view of f, answered in one line.
-func (d *door) ask(t *testing.T, method, params string) string {
+func (d *fakeGateway) ask(t *testing.T, method, params string) string {
 	t.Helper()
 	out, err := d.Ask(t.Context(), ann, AskRequest{Call: "f", Method: method, Params: json.RawMessage(params)})
 	switch {
@@ -102,7 +102,7 @@ func TestRequests(t *testing.T) {
 		{"sampling/createMessage", `{}`, "-32601"},
 		{"__proto__", `{}`, "-32601"},
 	} {
-		d := newDoor(t)
+		d := newFakeGateway(t)
 		if got := d.ask(t, c.method, c.params); got != c.want {
 			t.Errorf("%s %s: %s", c.method, c.params, got)
 		}
@@ -115,7 +115,7 @@ func TestRequests(t *testing.T) {
 			}
 		}
 	}
-	d := newDoor(t)
+	d := newFakeGateway(t)
 	if _, err := d.Ask(t.Context(), ben, AskRequest{Call: "f", Method: "tools/call", Params: json.RawMessage(`{"name":"both"}`)}); err == nil || len(d.called) != 0 {
 		t.Errorf("somebody else's view: %v", err)
 	}
@@ -124,7 +124,7 @@ func TestRequests(t *testing.T) {
 // TestNoted: what the page answers or refuses by itself nize writes down and does not
 // do; of each method so many in a minute and then that more came, which hides no other.
 func TestNoted(t *testing.T) {
-	d := newDoor(t)
+	d := newFakeGateway(t)
 	tell := func(method string) {
 		t.Helper()
 		out, err := d.Ask(t.Context(), ann, AskRequest{Call: "f", Method: method, Answer: "ok", Params: json.RawMessage(`{"name":"both"}`)})
@@ -158,7 +158,7 @@ func TestNoted(t *testing.T) {
 // TestCallsThatWait: a view hears how a call ended that waited for a yes, of its own
 // ones, and has few of them at once and not many in a minute.
 func TestCallsThatWait(t *testing.T) {
-	d := newDoor(t)
+	d := newFakeGateway(t)
 	d.state = store.Pending
 	for range maxOpen {
 		if got := d.ask(t, "tools/call", `{"name":"both"}`); got != "waits" {
@@ -190,7 +190,7 @@ func TestCallsThatWait(t *testing.T) {
 		}
 	}
 
-	d = newDoor(t)
+	d = newFakeGateway(t)
 	for range maxCalls {
 		if got := d.ask(t, "tools/call", `{"name":"both"}`); got != `{"content":[]}` {
 			t.Fatal(got)
@@ -219,7 +219,7 @@ func TestTellsTheModel(t *testing.T) {
 		`{"content":"page 2"}`:      "-32602",
 		`{"structuredContent":[1]}`: "-32602",
 	} {
-		d := newDoor(t)
+		d := newFakeGateway(t)
 		c := d.calls["f"]
 		c.Taints, c.Private = true, true
 		d.calls["f"] = c
@@ -234,7 +234,7 @@ func TestTellsTheModel(t *testing.T) {
 			t.Errorf("%.80s: %.80s, events %+v", params, got, d.events)
 		}
 	}
-	d := newDoor(t)
+	d := newFakeGateway(t)
 	d.tools["far:show"].Record.UntrustedOutput = true
 	if d.ask(t, "ui/update-model-context", `{"structuredContent":{}}`); len(d.told) != 1 || d.told[0].Private || !d.told[0].Untrusted {
 		t.Errorf("of a server whose output is untrusted: %+v", d.told)
@@ -243,7 +243,7 @@ func TestTellsTheModel(t *testing.T) {
 
 // TestKeeps: what a view keeps is there when its viewer opens it again.
 func TestKeeps(t *testing.T) {
-	d := newDoor(t)
+	d := newFakeGateway(t)
 	c := d.calls["c"]
 	c.Thread = "t"
 	d.calls["c"] = c

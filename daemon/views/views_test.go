@@ -20,8 +20,8 @@ import (
 	"nize/store"
 )
 
-// house is a gateway with calls and tools, and what is told of it.
-type house struct {
+// fixture is a gateway with calls and tools, and what is told of it.
+type fixture struct {
 	*Views
 	calls  map[string]store.Call
 	tools  map[string]*policy.Tool
@@ -36,7 +36,7 @@ type house struct {
 	log    strings.Builder
 }
 
-func (h *house) GetCall(_ context.Context, _ store.Caller, req api.CallRequest) (store.Call, error) {
+func (h *fixture) GetCall(_ context.Context, _ store.Caller, req api.CallRequest) (store.Call, error) {
 	c, ok := h.calls[req.ID]
 	if !ok {
 		return c, fmt.Errorf("call %s: %w", req.ID, store.ErrNotFound)
@@ -44,14 +44,14 @@ func (h *house) GetCall(_ context.Context, _ store.Caller, req api.CallRequest) 
 	return c, nil
 }
 
-func (h *house) Get(id string) (*policy.Tool, bool) {
+func (h *fixture) Get(id string) (*policy.Tool, bool) {
 	t, ok := h.tools[id]
 	return t, ok
 }
 
-func (h *house) AddEvent(_ store.Caller, e store.Event) { h.events = append(h.events, e) }
+func (h *fixture) AddEvent(_ store.Caller, e store.Event) { h.events = append(h.events, e) }
 
-func (h *house) PutViewContext(_ context.Context, thread string, told store.ViewContext) error {
+func (h *fixture) PutViewContext(_ context.Context, thread string, told store.ViewContext) error {
 	if thread != "t" {
 		return store.ErrNotFound
 	}
@@ -59,12 +59,12 @@ func (h *house) PutViewContext(_ context.Context, thread string, told store.View
 	return nil
 }
 
-func (h *house) PutViewState(_ context.Context, _, call, user string, state json.RawMessage) error {
+func (h *fixture) PutViewState(_ context.Context, _, call, user string, state json.RawMessage) error {
 	h.state = json.RawMessage(call + user + string(state))
 	return nil
 }
 
-func (h *house) GetViewState(_ context.Context, call, user string) (json.RawMessage, error) {
+func (h *fixture) GetViewState(_ context.Context, call, user string) (json.RawMessage, error) {
 	if state, ok := strings.CutPrefix(string(h.state), call+user); ok {
 		return json.RawMessage(state), nil
 	}
@@ -73,9 +73,9 @@ func (h *house) GetViewState(_ context.Context, call, user string) (json.RawMess
 
 var ann, ben = store.Caller{User: "ann", Surface: store.OnWeb}, store.Caller{User: "ben", Role: store.Admin, Surface: store.OnWeb}
 
-// newHouse has a call "c" of Ann's that is done, of a tool with a template.
-func newHouse(t *testing.T) *house {
-	h := &house{calls: map[string]store.Call{}, tools: map[string]*policy.Tool{}, now: time.Now()}
+// newFixture has a call "c" of Ann's that is done, of a tool with a template.
+func newFixture(t *testing.T) *fixture {
+	h := &fixture{calls: map[string]store.Call{}, tools: map[string]*policy.Tool{}, now: time.Now()}
 	h.put("native:chart", "")
 	h.calls["c"] = store.Call{ID: "c", Server: "native", Tool: "chart", By: "ann", State: store.Done, Args: json.RawMessage(`{"q":"in"}`),
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
@@ -93,18 +93,18 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func (h *house) put(id, meta string) {
+func (h *fixture) put(id, meta string) {
 	server, name, _ := store.SplitToolID(id)
 	h.tools[id] = policy.NewTool(store.Tool{Server: server, Name: name, Meta: json.RawMessage(meta), State: store.ToolAccepted, Pin: "p", Accepted: "p", InputSchema: json.RawMessage(`{"type":"object"}`)}, &store.Server{Name: server})
 }
 
 // fetch asks for a frame by its ticket.
-func (h *house) fetch(ticket, dest string) *httptest.ResponseRecorder {
+func (h *fixture) fetch(ticket, dest string) *httptest.ResponseRecorder {
 	return h.fetchAt(ticket, dest, "")
 }
 
 // fetchAt does so at the host of a server's views.
-func (h *house) fetchAt(ticket, dest, host string) *httptest.ResponseRecorder {
+func (h *fixture) fetchAt(ticket, dest, host string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/app/frames/"+ticket, nil)
 	r.Header.Set("Sec-Fetch-Dest", dest)
 	w := httptest.NewRecorder()
@@ -114,7 +114,7 @@ func (h *house) fetchAt(ticket, dest, host string) *httptest.ResponseRecorder {
 
 // TestOpen: a view is opened by who may read the result, and fetched once.
 func TestOpen(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	f, err := h.Open(t.Context(), ann, OpenRequest{Call: "c", Theme: "dark", Locale: "zh-Hans,en;q=0.5", Page: "http://nize.example"})
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestOpen(t *testing.T) {
 
 // Of views that are opened at once each has its ticket.
 func TestTicketsAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.Now = time.Now
 	for range 2000 {
 		var tickets [5]string
@@ -174,7 +174,7 @@ func TestTicketsAtOnce(t *testing.T) {
 // TestServersView: a server's view is read for who looks, from that server and as its
 // tool was accepted, and gets what it declares of what was accepted.
 func TestServersView(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put("far:show", `{"ui":{"resourceUri":"ui://far/show"},"nize/view":{"resource":["https://a.x","https://b.x"],"clipboard":true}}`)
 	c := store.Call{ID: "f", Server: "far", Tool: "show", By: "ann", State: store.Failed, Args: json.RawMessage(`{}`), Result: &store.Result{IsError: true, Raw: json.RawMessage(`{"isError":true,"content":[]}`)}}
 	h.calls["f"] = c
@@ -218,7 +218,7 @@ func TestServersView(t *testing.T) {
 
 // TestHosts: with an origin of their own, the views of a server are at its host alone.
 func TestHosts(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.at = "https://*.apps.example"
 	f, err := h.Open(t.Context(), ann, OpenRequest{Call: "c", Page: "https://nize.example"})
 	sum := sha256.Sum256([]byte("native"))
@@ -250,7 +250,7 @@ func TestHosts(t *testing.T) {
 // TestRunning: the view of a server's tool is there while its call runs, without a
 // result; before that there is none yet, and then its page hears how the call ended.
 func TestRunning(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put("far:show", `{"ui":{"resourceUri":"ui://far/show"}}`)
 	h.read = func(store.Call, string) (json.RawMessage, error) {
 		return json.RawMessage(`{"contents":[{"mimeType":"text/html;profile=mcp-app","text":"<p>view"}]}`), nil
@@ -296,31 +296,31 @@ func TestRunning(t *testing.T) {
 
 // TestNoView is what has none, or none for this reader.
 func TestNoView(t *testing.T) {
-	for name, change := range map[string]func(h *house, c *store.Call) store.Caller{
-		"an admin, of another's call": func(*house, *store.Call) store.Caller { return ben },
-		"a call that waits":           func(_ *house, c *store.Call) store.Caller { c.State = store.Pending; return ann },
-		"a call without a result":     func(_ *house, c *store.Call) store.Caller { c.Result = nil; return ann },
-		"a tool without a view": func(h *house, c *store.Call) store.Caller {
+	for name, change := range map[string]func(h *fixture, c *store.Call) store.Caller{
+		"an admin, of another's call": func(*fixture, *store.Call) store.Caller { return ben },
+		"a call that waits":           func(_ *fixture, c *store.Call) store.Caller { c.State = store.Pending; return ann },
+		"a call without a result":     func(_ *fixture, c *store.Call) store.Caller { c.Result = nil; return ann },
+		"a tool without a view": func(h *fixture, c *store.Call) store.Caller {
 			h.put("native:plain", "")
 			c.Tool = "plain"
 			return ann
 		},
-		"a server's tool of that name": func(h *house, c *store.Call) store.Caller {
+		"a server's tool of that name": func(h *fixture, c *store.Call) store.Caller {
 			h.put("other:chart", "")
 			c.Server = "other"
 			return ann
 		},
-		"a tool that is held": func(h *house, _ *store.Call) store.Caller {
+		"a tool that is held": func(h *fixture, _ *store.Call) store.Caller {
 			h.tools["native:chart"].State = store.ToolQuarantined
 			return ann
 		},
-		"a tool that is gone": func(h *house, _ *store.Call) store.Caller { delete(h.tools, "native:chart"); return ann },
-		"a tool that they may not use": func(h *house, _ *store.Call) store.Caller {
+		"a tool that is gone": func(h *fixture, _ *store.Call) store.Caller { delete(h.tools, "native:chart"); return ann },
+		"a tool that they may not use": func(h *fixture, _ *store.Call) store.Caller {
 			h.denied = errors.New("not for you")
 			return ann
 		},
 	} {
-		h := newHouse(t)
+		h := newFixture(t)
 		c := h.calls["c"]
 		by := change(h, &c)
 		h.calls["c"] = c

@@ -15,14 +15,14 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// door is a gateway with one tool that always needs a yes.
-type door struct{ db *database.DB }
+// fakeTools is a gateway with one tool that always needs a yes.
+type fakeTools struct{ db *database.DB }
 
-func (d door) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
+func (d fakeTools) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
 	return []store.Function{{Name: "discover_tools"}, {Name: "get_tool_schema"}, {Name: "execute_tool"}}, nil
 }
 
-func (d door) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn store.ToolCall) (*store.Result, error) {
+func (d fakeTools) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn store.ToolCall) (*store.Result, error) {
 	text := `{"tools":[{"tool_id":"box:roll","description":"Rolls dice.","score":0.8}]}`
 	if fn.Name == "get_tool_schema" {
 		text = `{"tool_id":"box:roll","name":"roll","description":"Rolls dice.","input_schema":{"type":"object","properties":{"dice":{"type":"string"}},"required":["dice"]},"needs_approval":true}`
@@ -30,14 +30,14 @@ func (d door) Meta(_ context.Context, _ store.Caller, _ store.Scope, fn store.To
 	return &store.Result{Raw: fmt.Appendf(nil, `{"content":[{"type":"text","text":%q}]}`, text)}, nil
 }
 
-func (d door) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
+func (d fakeTools) Call(ctx context.Context, by store.Caller, req store.Request) (*store.Call, error) {
 	c := store.Call{ID: req.ID, Server: "box", Tool: "roll", Args: req.Args, Thread: req.Thread, By: by.User, State: store.Pending,
 		Pin: "p", Created: time.Now(), Expires: time.Now().Add(time.Hour), Surface: by.Surface}
 	c.Digest = c.ComputeDigest()
 	return &c, d.db.Begin(ctx, by, c)
 }
 
-func (d door) Decide(ctx context.Context, by store.Caller, id string, dec store.Decision) (*store.Call, error) {
+func (d fakeTools) Decide(ctx context.Context, by store.Caller, id string, dec store.Decision) (*store.Call, error) {
 	c, err := d.db.Decide(ctx, by, id, dec)
 	return &c, err
 }
@@ -57,7 +57,7 @@ func TestPlannerBehindAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	router := &llm.Router{Store: db, Open: func(store.Provider) (llm.Model, error) { return offline.New(nil), nil }, Meter: &llm.Meter{Ledger: db, Prices: db, Config: store.Defaults{}}}
-	agent := llm.New(llm.Deps{Threads: db, Calls: db, Agents: db, Config: store.Defaults{}, Tools: door{db}, Models: router})
+	agent := llm.New(llm.Deps{Threads: db, Calls: db, Agents: db, Config: store.Defaults{}, Tools: fakeTools{db}, Models: router})
 
 	var mu sync.Mutex
 	var calls []store.Call

@@ -52,8 +52,8 @@ func (a *memory) PutAccepted(_ context.Context, by store.Caller, of trust.Extens
 	return nil
 }
 
-// house is a folder of extensions with what loads them.
-type house struct {
+// fixture is a folder of extensions with what loads them.
+type fixture struct {
 	*Loader
 	t     *testing.T
 	dir   string
@@ -71,7 +71,7 @@ type refusal struct{ error }
 
 func (refusal) Field() string { return "id" }
 
-func (h *house) bringAgents(_ context.Context, all []store.Agent) (refused []error, err error) {
+func (h *fixture) bringAgents(_ context.Context, all []store.Agent) (refused []error, err error) {
 	h.agents, refused = nil, make([]error, len(all))
 	for i, a := range all {
 		if h.agents = append(h.agents, a.Origin+" "+a.ID); a.ID == "bad" {
@@ -81,8 +81,8 @@ func (h *house) bringAgents(_ context.Context, all []store.Agent) (refused []err
 	return refused, nil
 }
 
-func newHouse(t *testing.T) *house {
-	h := &house{t: t, dir: filepath.Join(t.TempDir(), "extensions"), store: &memory{of: map[string]trust.Extension{}}, shown: map[string]*renderer.Renderer{}}
+func newFixture(t *testing.T) *fixture {
+	h := &fixture{t: t, dir: filepath.Join(t.TempDir(), "extensions"), store: &memory{of: map[string]trust.Extension{}}, shown: map[string]*renderer.Renderer{}}
 	h.tools = native.New(native.Options{
 		TeamOf: func(context.Context, store.Caller, string) (string, error) { return "team", nil },
 		Publish: func(_ *store.Server, tools []*policy.Tool) {
@@ -100,12 +100,12 @@ func newHouse(t *testing.T) *house {
 }
 
 // open begins as a nized does that starts.
-func (h *house) open() {
+func (h *fixture) open() {
 	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Agents: h.bringAgents, Show: func(tool string, r *renderer.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
 }
 
 // write puts a file into an extension's folder; one that begins with #! can be run.
-func (h *house) write(path, text string) {
+func (h *fixture) write(path, text string) {
 	h.t.Helper()
 	path = filepath.Join(h.dir, path)
 	mode := os.FileMode(0o600)
@@ -118,24 +118,24 @@ func (h *house) write(path, text string) {
 }
 
 // script is an extension that runs a shell script.
-func (h *house) script(name, text string) {
+func (h *fixture) script(name, text string) {
 	h.write(name+"/extension.json", `{"name": "`+name+`", "description": "Does what its script does.", "inputSchema": {"type": "object"}, "timeout": "20s", "command": "./run"}`)
 	h.write(name+"/run", "#!/bin/sh\n"+text+"\n")
 }
 
 // again looks as often as a change needs to count.
-func (h *house) again() {
+func (h *fixture) again() {
 	h.look(h.t.Context(), false)
 	h.look(h.t.Context(), false)
 }
 
-func (h *house) call(name, args string) (*store.Result, error) {
+func (h *fixture) call(name, args string) (*store.Result, error) {
 	c := &store.Call{Server: policy.NativeServer, Tool: name, Pin: h.pins[name], Args: json.RawMessage(args), Thread: "conversation", Agent: "helper"}
 	return h.tools.Run(h.t.Context(), store.Caller{User: "ann"}, c, nil)
 }
 
 // fails is what a call is told that can't succeed.
-func (h *house) fails(name string) string {
+func (h *fixture) fails(name string) string {
 	h.t.Helper()
 	r, err := h.call(name, "{}")
 	var told *store.CallError
@@ -147,7 +147,7 @@ func (h *house) fails(name string) string {
 
 func TestCall(t *testing.T) {
 	t.Setenv("NIZE_TEST_SECRET", "of-the-daemon")
-	h := newHouse(t)
+	h := newFixture(t)
 	h.script("echo", `read -r request
 here=$(pwd)
 printf '{"content":[{"type":"text","text":"in %s"}],"structuredContent":{"request":%s,"env":"%s"}}' "${here##*/}" "$request" "$(env | cut -d= -f1 | sort | tr '\n' ' ')"`)
@@ -233,7 +233,7 @@ func TestWrong(t *testing.T) {
 		"extensions/x/extension.json: agents[0].id: invalid name \"\": use 1 to 63 of a-z, 0-9 and -, not starting with -":                    {"extension.json": agents(`[{"name": "a"}]`)},
 		"extensions/x/extension.json: agents[1].id: agents[0] is a already":                                                                   {"extension.json": agents(`[{"id": "a"}, {"id": "a"}]`)},
 	} {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.refuses = refusal{errors.New("taken")}
 		h.write("x/run", "#!/bin/sh\n")
 		for path, text := range files {
@@ -248,26 +248,26 @@ func TestWrong(t *testing.T) {
 
 // TestOthers is code that somebody else could have placed.
 func TestOthers(t *testing.T) {
-	at := func(h *house, path string) string { return filepath.Join(h.dir, path) }
+	at := func(h *fixture, path string) string { return filepath.Join(h.dir, path) }
 	for name, c := range map[string]struct {
-		do   func(h *house) error
+		do   func(h *fixture) error
 		want string
 	}{
-		"file":   {func(h *house) error { return os.Chmod(at(h, "x/run"), 0o722) }, "extensions/x: run: others may write it (0722), and so run code as nized: chmod go-w it"},
-		"folder": {func(h *house) error { return os.Chmod(at(h, "x"), 0o770) }, "extensions/x: x: others may write it (0770), and so run code as nized: chmod go-w it"},
-		"all":    {func(h *house) error { return os.Chmod(h.dir, 0o777) }, "extensions: it: others may write it (0777), and so run code as nized: chmod go-w it"},
-		"owner": {func(h *house) error {
+		"file":   {func(h *fixture) error { return os.Chmod(at(h, "x/run"), 0o722) }, "extensions/x: run: others may write it (0722), and so run code as nized: chmod go-w it"},
+		"folder": {func(h *fixture) error { return os.Chmod(at(h, "x"), 0o770) }, "extensions/x: x: others may write it (0770), and so run code as nized: chmod go-w it"},
+		"all":    {func(h *fixture) error { return os.Chmod(h.dir, 0o777) }, "extensions: it: others may write it (0777), and so run code as nized: chmod go-w it"},
+		"owner": {func(h *fixture) error {
 			h.owner = os.Geteuid() + 1
 			if os.Geteuid() == 0 { // what is root's is anybody's to run
 				return os.Chown(at(h, "x/run"), 65534, 65534)
 			}
 			return nil
 		}, "another user, who could run code as nized: chown it"},
-		"link out":    {func(h *house) error { return os.Symlink("/bin/sh", at(h, "x/sh")) }, "extensions/x: sh: it is a link that leads out of the folder, or nowhere"},
-		"linked":      {func(h *house) error { return os.Symlink(at(h, "x"), at(h, "y")) }, "extensions/y: it must be a folder, and no link to one"},
-		"link within": {func(h *house) error { return os.Symlink("run", at(h, "x/other")) }, ""},
+		"link out":    {func(h *fixture) error { return os.Symlink("/bin/sh", at(h, "x/sh")) }, "extensions/x: sh: it is a link that leads out of the folder, or nowhere"},
+		"linked":      {func(h *fixture) error { return os.Symlink(at(h, "x"), at(h, "y")) }, "extensions/y: it must be a folder, and no link to one"},
+		"link within": {func(h *fixture) error { return os.Symlink("run", at(h, "x/other")) }, ""},
 	} {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.script("x", "exit 1")
 		if err := c.do(h); err != nil {
 			t.Fatal(err)
@@ -284,7 +284,7 @@ func TestOthers(t *testing.T) {
 
 // TestChanges is an extension that comes, changes, is accepted and goes.
 func TestChanges(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.Load(t.Context())
 	h.script("x", `echo '{"content":[{"type":"text","text":"one"}]}'`)
 	h.look(t.Context(), false)
@@ -346,7 +346,7 @@ func TestChanges(t *testing.T) {
 
 // TestAgents is agents that come, are held, and go with their extensions.
 func TestAgents(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	brings := func(name, agents string) {
 		h.script(name, "exit 1")
 		h.write(name+"/extension.json", `{"name": "`+name+`", "description": "d", "inputSchema": {"type": "object"}, "command": "./run", "agents": `+agents+`}`)
@@ -389,7 +389,7 @@ func TestAgents(t *testing.T) {
 // TestOrder is that extensions count in the order of their names, whenever they came:
 // of what several declare, the first one's stands. nize's own tools go before all.
 func TestOrder(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	if err := h.tools.Put(native.Tool{Name: "own", Description: "d", InputSchema: json.RawMessage(`{"type":"object"}`), Run: func(context.Context, native.Context, json.RawMessage) (r native.Result, err error) {
 		return r, nil
 	}}); err != nil {
@@ -418,7 +418,7 @@ func TestOrder(t *testing.T) {
 
 // TestMisbehaves has an extension do what it shall not; each is one sentence.
 func TestMisbehaves(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	pid := filepath.Join(t.TempDir(), "pid")
 	h.script("hangs", `sleep 1000 & echo $! > `+pid+`; wait`)
 	h.write("hangs/extension.json", `{"name": "hangs", "description": "Hangs.", "inputSchema": {"type": "object"}, "timeout": "500ms", "command": "./run"}`)
@@ -509,7 +509,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestTemplate: a view is the file's as it was accepted, and none while it is held.
 func TestTemplate(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.script("x", "echo")
 	h.write("x/extension.json", `{"name": "x", "description": "d", "inputSchema": {"type": "object"}, "command": "./run", "_meta": {"ui/templateFile": "v.html"}}`)
 	h.write("x/v.html", "<p>one")

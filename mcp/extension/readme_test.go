@@ -16,7 +16,7 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t)
+	h := newFixture(t)
 	n := 0
 	for _, block := range regexp.MustCompile("(?s)```sh\n(mkdir -m 700 .*?)```").FindAllStringSubmatch(string(page), -1) {
 		cmd := exec.Command("sh", "-e")

@@ -11,7 +11,7 @@ import (
 
 func TestContract(t *testing.T) { storetest.Run(t, opened[store.DB]) }
 
-func TestWaist(t *testing.T) { kvtest.Run(t, opened[kvtest.Engine]) }
+func TestStorageInterface(t *testing.T) { kvtest.Run(t, opened[kvtest.Engine]) }
 
 func opened[DB any](t *testing.T) (DB, func() DB) {
 	dir := t.TempDir()

@@ -143,7 +143,7 @@ func places(e *env) {
 	e.is(err, store.ErrNotFound)
 }
 
-func rooms(e *env) {
+func channels(e *env) {
 	ctx := e.Context()
 	got := must(e.GetChannel(ctx, "slack:T1:C1"))(e)
 	e.same(got, store.Channel{Place: "slack:T1:C1"})

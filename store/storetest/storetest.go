@@ -41,7 +41,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"CallLife", callLife}, {"CallBytes", callBytes}, {"BeginTwice", beginTwice}, {"Replaces", replaces}, {"Votes", votes}, {"Redo", redo}, {"Remind", remind},
 		{"DecideRace", decideRace}, {"StartRace", startRace}, {"FinishRace", finishRace}, {"DecideExpired", decideExpired},
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Waiting", waiting}, {"Record", record}, {"RecordTwice", recordTwice},
-		{"Threads", threads}, {"TokenQuotas", tokenQuotas}, {"CountQuotas", countQuotas}, {"ThreadQuotas", threadQuotas}, {"Files", files}, {"FileQuotas", fileQuotas}, {"AppendRace", appendRace}, {"Share", share}, {"ForgetThread", forgetThread}, {"Places", places}, {"Backlog", backlog}, {"Bots", botAccounts}, {"Rooms", rooms}, {"ChannelLists", channelLists}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
+		{"Threads", threads}, {"TokenQuotas", tokenQuotas}, {"CountQuotas", countQuotas}, {"ThreadQuotas", threadQuotas}, {"Files", files}, {"FileQuotas", fileQuotas}, {"AppendRace", appendRace}, {"Share", share}, {"ForgetThread", forgetThread}, {"Places", places}, {"Backlog", backlog}, {"Bots", botAccounts}, {"Rooms", channels}, {"ChannelLists", channelLists}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
 		{"Feed", feed}, {"FeedOrder", feedOrder}, {"Usage", usage}, {"UsageTools", usageTools},
 		{"Prices", prices}, {"Budgets", budgets}, {"BudgetMarks", budgetMarks}, {"BudgetRace", budgetRace}, {"BudgetAbandoned", budgetAbandoned}, {"ToolBudgets", toolBudgets}, {"ToolBudgetRace", toolBudgetRace},
 		{"Events", events}, {"AddEvent", addEvent}, {"EventTimes", eventTimes}, {"ChangesLeaveEvents", changesLeaveEvents}, {"Erase", erase}, {"EraseOwn", eraseOwn},

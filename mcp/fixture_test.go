@@ -79,7 +79,7 @@ func (s *settings) Get(user, key string) string {
 	return s.says.Get(user, key)
 }
 
-type house struct {
+type fixture struct {
 	t       *testing.T
 	db      *database.DB
 	index   *index.Index
@@ -100,7 +100,7 @@ type house struct {
 	without func(what string, do func() error) error // runs what is asked of the database; nil just runs it
 }
 
-func (h *house) ask(what string, do func() error) error {
+func (h *fixture) ask(what string, do func() error) error {
 	if h.without == nil {
 		return do()
 	}
@@ -110,7 +110,7 @@ func (h *house) ask(what string, do func() error) error {
 // calls and users are those of the database, which may not answer.
 type calls struct {
 	*database.DB
-	h *house
+	h *fixture
 }
 
 func (c calls) Begin(ctx context.Context, by store.Caller, call store.Call) error {
@@ -135,7 +135,7 @@ func (c calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 
 type users struct {
 	*database.DB
-	h *house
+	h *fixture
 }
 
 func (u users) GetUser(ctx context.Context, id string) (user store.User, err error) {
@@ -148,11 +148,11 @@ func (u users) GetUser(ctx context.Context, id string) (user store.User, err err
 
 var yes = true
 
-// newHouse is a gateway over a real database with the server "box", whose tool
+// newFixture is a gateway over a real database with the server "box", whose tool
 // look only reads and write changes something, and its worker running.
-func newHouse(t *testing.T, change func(*store.Server)) *house {
+func newFixture(t *testing.T, change func(*store.Server)) *fixture {
 	t.Helper()
-	h := &house{t: t, runner: &runner{}, config: &settings{}, path: t.TempDir()}
+	h := &fixture{t: t, runner: &runner{}, config: &settings{}, path: t.TempDir()}
 	h.open("first")
 	ctx := t.Context()
 	u, err := h.db.EnsureUser(ctx, "local:0", "root", store.Admin)
@@ -177,7 +177,7 @@ func newHouse(t *testing.T, change func(*store.Server)) *house {
 	return h
 }
 
-func (h *house) putTools(pin string) {
+func (h *fixture) putTools(pin string) {
 	h.t.Helper()
 	schema := json.RawMessage(`{"type":"object","properties":{"what":{"type":"string"},"n":{"type":"integer"}},"required":["what"]}`)
 	tools := []store.Tool{
@@ -208,7 +208,7 @@ func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {
 }
 
 // open opens the database and makes a gateway; owner names the daemon.
-func (h *house) open(owner string) {
+func (h *fixture) open(owner string) {
 	h.t.Helper()
 	h.db, h.away = databasetest.OpenAway(h.t, h.path)
 	log := slog.New(slog.DiscardHandler)
@@ -232,7 +232,7 @@ func (h *house) open(owner string) {
 }
 
 // run starts the worker; stop ends it and closes the database.
-func (h *house) run() {
+func (h *fixture) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	g, db := h.gateway, h.db
@@ -251,7 +251,7 @@ func (h *house) run() {
 	}
 }
 
-func (h *house) call(by store.Caller, tool, args string) *store.Call {
+func (h *fixture) call(by store.Caller, tool, args string) *store.Call {
 	h.t.Helper()
 	c, err := h.gateway.Call(h.t.Context(), by, store.Request{ID: store.NewID(time.Now()), Tool: tool, Args: json.RawMessage(args)})
 	if err != nil {
@@ -260,7 +260,7 @@ func (h *house) call(by store.Caller, tool, args string) *store.Call {
 	return c
 }
 
-func (h *house) wait(id string) *store.Call {
+func (h *fixture) wait(id string) *store.Call {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
@@ -276,7 +276,7 @@ func (h *house) wait(id string) *store.Call {
 }
 
 // hook adds a configured hook.
-func (h *house) hook(record hooks.Hook) {
+func (h *fixture) hook(record hooks.Hook) {
 	h.t.Helper()
 	record.Enabled = true
 	if _, err := h.hooks.Store.PutHook(h.t.Context(), h.root, record, 10); err != nil {
@@ -289,7 +289,7 @@ func (h *house) hook(record hooks.Hook) {
 
 // putTool makes box serve one tool of that input schema, which only reads if its
 // name is look.
-func (h *house) putTool(name, schema string) {
+func (h *fixture) putTool(name, schema string) {
 	h.t.Helper()
 	tool := store.Tool{Server: "box", Name: name, Description: "It has a schema.", InputSchema: json.RawMessage(schema), State: store.ToolAccepted, Pin: "pin " + schema, Accepted: "pin " + schema}
 	if name == "look" {
