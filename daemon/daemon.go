@@ -109,12 +109,47 @@ type Daemon struct {
 	log *slog.Logger
 	now func() time.Time
 
-	lifetime
-	endpoints
-	whoIsWho
-	configuration
-	observation
-	upstreams
+	// Start and end.
+	lock     *os.File // on the data directory
+	started  time.Time
+	ready    atomic.Bool
+	deadline time.Time // of a stop; set when it begins
+
+	// closing ends when a drain begins. Streams use it, and work that has no caller
+	// waiting.
+	closing context.Context
+	close   context.CancelFunc
+
+	// Listeners and their access rules.
+	control, public net.Listener
+	host, port      string       // of public
+	cert            *certificate // of public; if nil, it serves plain HTTP
+	hosts           atomic.Pointer[hostCheck]
+	peers           *peers
+	edge            edge
+	standing        *sync.WaitGroup // requests forwarded to another node; nil if none were
+	holder          *standby.Holder
+
+	// People and groups, and the streams that end when a person loses access.
+	directory *people.Directory
+	groups    *people.LiveGroups
+	streams   *people.Streams
+
+	// Settings: their layers, and their effective values.
+	layers *settings.Layers
+	config *settings.Config
+
+	// Monitoring, metrics, traces and alerts.
+	memory  *monitor.Memory
+	monitor *monitor.Monitor
+	metrics *metrics.Metrics
+	tracer  *trace.Tracer
+	alerts  *alert.Manager
+
+	// MCP servers and the logins to them.
+	pool     *upstream.Pool
+	logins   *login.Logins
+	declared *credential.Resolver
 
 	db           *database.DB
 	dir          *backup.Directory
@@ -122,6 +157,7 @@ type Daemon struct {
 	guard        *process.Guard
 	indexer      *indexer.Indexer
 	gateway      *mcp.Gateway
+	hooks        *hook.Set
 	mcp          *mcp.Server
 	router       *llm.Router
 	providers    *control.Providers
@@ -132,62 +168,6 @@ type Daemon struct {
 	servers      *imports.File // nil without Options.Servers
 	programs     programsParts
 	native       nativeTools
-}
-
-// upstreams are the MCP servers and the logins to them.
-type upstreams struct {
-	pool     *upstream.Pool
-	logins   *login.Logins
-	declared *credential.Resolver
-}
-
-// observation is the daemon's monitoring, metrics, traces and alerts.
-type observation struct {
-	memory  *monitor.Memory
-	monitor *monitor.Monitor
-	metrics *metrics.Metrics
-	tracer  *trace.Tracer
-	alerts  *alert.Manager
-}
-
-// lifetime is a daemon's start and end.
-type lifetime struct {
-	lock     *os.File // on the data directory
-	started  time.Time
-	ready    atomic.Bool
-	deadline time.Time // of a stop; set when it begins
-
-	// closing ends when a drain begins. Streams use it, and work that has no caller
-	// waiting.
-	closing context.Context
-	close   context.CancelFunc
-}
-
-// endpoints are a daemon's listeners and their access rules.
-type endpoints struct {
-	control, public net.Listener
-	host, port      string       // of public
-	cert            *certificate // of public; if nil, it serves plain HTTP
-	hosts           atomic.Pointer[hostCheck]
-	peers           *peers
-	edge            edge
-	standing        *sync.WaitGroup // requests forwarded to another node; nil if none were
-	holder          *standby.Holder
-}
-
-// configuration is the settings: their layers, and their effective values.
-type configuration struct {
-	hooks  *hook.Set
-	layers *settings.Layers
-	config *settings.Config
-}
-
-// whoIsWho is the directory of people and groups, and the streams that end when a person
-// loses access.
-type whoIsWho struct {
-	directory *people.Directory
-	groups    *people.LiveGroups
-	streams   *people.Streams
 }
 
 // New opens a daemon: its state, components and listeners. Run starts it. If New returns an

@@ -46,24 +46,7 @@ import (
 // operations implement the control API. wire creates each of them once; nizectl, the chats
 // and the pages share them.
 type operations struct {
-	serverOperations
-	modelOperations
-	accessOperations
-	peopleOperations
-	chatOperations
-	alerts   *monitor.Alerts
-	doctor   *monitor.Doctor
-	status   *monitor.Status
-	settings *settings.Settings
-	backups  *backup.Backups
-	restores *backup.Restores
-	keys     *backup.Keys
-	clock    *backup.Clock
-	audit    *control.Audit
-}
-
-// serverOperations are the operations on servers and their tools.
-type serverOperations struct {
+	// Servers and their tools.
 	servers  *control.Servers
 	all      *extensions.Extensions // including native tools
 	registry *registry.Registry
@@ -73,23 +56,17 @@ type serverOperations struct {
 	index    *control.Index
 	unmet    *control.UnmetRequests
 	indexer  *indexer.Indexer
-}
 
-// chatOperations are the operations on conversations, bots and channels.
-type chatOperations struct {
-	bots          *control.Bots
-	doubles       *control.Doubles
-	channels      *control.Channels
-	conversations *control.Conversations
-	chatClient    *chatclient.Client
-	browser       *browser.Browser
-	viewLinks     *links.Links
-	entries       *fileconfig.Applier
-	mcp           *mcp.Server
-}
+	// Models, agents and costs.
+	providers *control.Providers
+	models    *control.Models
+	prices    *control.Prices
+	agents    *control.Agents
+	usage     *control.Usage
+	budgets   *control.Budgets
+	plans     *plans.Plans
 
-// accessOperations are the operations on access rights and keys.
-type accessOperations struct {
+	// Access rights and keys.
 	tokens      *control.Tokens
 	ownTokens   *control.OwnTokens
 	credentials *credentials.Credentials
@@ -100,21 +77,8 @@ type accessOperations struct {
 	approvals   *control.Approvals
 	asks        *asks.Asks
 	grants      *control.Grants
-}
 
-// modelOperations are the operations on models, agents and costs.
-type modelOperations struct {
-	providers *control.Providers
-	models    *control.Models
-	prices    *control.Prices
-	agents    *control.Agents
-	usage     *control.Usage
-	budgets   *control.Budgets
-	plans     *plans.Plans
-}
-
-// peopleOperations are the operations on people and groups.
-type peopleOperations struct {
+	// People and groups.
 	users   *people.Users
 	leavers *people.Leavers
 	groups  *people.Groups
@@ -122,6 +86,28 @@ type peopleOperations struct {
 
 	signin  *signin.Server
 	company *company.Company
+
+	// Conversations, bots and channels.
+	bots          *control.Bots
+	doubles       *control.Doubles
+	channels      *control.Channels
+	conversations *control.Conversations
+	chatClient    *chatclient.Client
+	browser       *browser.Browser
+	viewLinks     *links.Links
+	entries       *fileconfig.Applier
+	mcp           *mcp.Server
+
+	// The installation.
+	alerts   *monitor.Alerts
+	doctor   *monitor.Doctor
+	status   *monitor.Status
+	settings *settings.Settings
+	backups  *backup.Backups
+	restores *backup.Restores
+	keys     *backup.Keys
+	clock    *backup.Clock
+	audit    *control.Audit
 }
 
 func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, members *control.ChannelMembers) *operations {

@@ -41,15 +41,15 @@ func (d *Daemon) openModel(p store.Provider) (llm.Model, error) {
 }
 
 // observed adds metrics and traces to a model's requests.
-func (o *observation) observed(p store.Provider, m llm.Model) llm.Model {
-	return o.tracer.Model(p.Kind, o.metrics.Model(p.Name, m))
+func (d *Daemon) observed(p store.Provider, m llm.Model) llm.Model {
+	return d.tracer.Model(p.Kind, d.metrics.Model(p.Name, m))
 }
 
 // sendTraces configures the destination of spans: from the setting, else from the standard
 // OpenTelemetry environment variable.
-func (o *observation) sendTraces(config store.Config, env func(string) string, log *slog.Logger) {
+func (d *Daemon) sendTraces(config store.Config, env func(string) string, log *slog.Logger) {
 	endpoint := cmp.Or(config.Get("", "otel.endpoint"), env("OTEL_EXPORTER_OTLP_ENDPOINT"))
-	if err := o.tracer.Send(endpoint, env("OTEL_EXPORTER_OTLP_HEADERS")); err != nil {
+	if err := d.tracer.Send(endpoint, env("OTEL_EXPORTER_OTLP_HEADERS")); err != nil {
 		log.Error("traces are not sent", "err", err)
 	}
 }
