@@ -13,14 +13,14 @@ import (
 	"nize/store"
 )
 
-// maxMessage bounds a person's message in bytes.
+// maxMessage limits a person's message, in bytes.
 const maxMessage = 256 << 10
 
-// DefaultContextTokens is the size of the history that a model is given, where
-// [Deps.ContextTokens] is 0.
+// DefaultContextTokens is the size of the history given to a model if [Deps.ContextTokens]
+// is 0.
 const DefaultContextTokens = 100_000
 
-// Deps is what the agent works with.
+// Deps are the agent's dependencies.
 type Deps struct {
 	Threads            Threads
 	Calls              Calls
@@ -28,32 +28,33 @@ type Deps struct {
 	Config             store.Config
 	Tools              Tools
 	Models             Models
-	Groups             Groups                  // optional: without it nobody is in one
-	Channels           Channels                // optional: without it no channel has a language
-	MayAsk             MayAskFunc              // optional: without it everybody may ask for every model
-	RecordUnmetRequest func(user, text string) // optional: called with what no tool could do
+	Groups             Groups                  // optional: without it, nobody is in a group
+	Channels           Channels                // optional: without it, no channel has a language
+	MayAsk             MayAskFunc              // optional: without it, everybody may use every model
+	RecordUnmetRequest func(user, text string) // optional: called with requests that no tool could serve
 	Log                *slog.Logger            // optional
 
-	// Direct are the tools that an agent's model is offered by name, where the agent asks
-	// for that. Optional: without it they are searched for.
+	// Direct returns the tools that the model is offered by name, if the agent asks for
+	// that. Optional: without it, the model has to search for tools.
 	Direct func(ctx context.Context, by store.Caller, scope store.Scope) ([]DirectTool, error)
-	// Domains names those that hold a tool which the caller may use; nil names none.
+	// Domains returns the domains that contain a tool that the caller may use; nil returns
+	// none.
 	Domains func(ctx context.Context, by store.Caller, scope store.Scope) ([]string, error)
-	// Titles names a conversation when it has its first answer. Optional: without it each
-	// is called by its first words.
+	// Titles names a conversation after its first answer. Optional: without it, a
+	// conversation's title is its first words.
 	Titles *Titles
-	// AddEvent notes in the audit trail that an agent called another. Optional.
+	// AddEvent records in the audit trail that an agent called another. Optional.
 	AddEvent func(by store.Caller, e store.Event)
-	// Window is how many tokens the model behind a name takes, 0 where it is not
-	// known; [Router.Window] is it. Optional: without it no window is known.
+	// Window returns the context window of the model with a name in tokens, 0 if unknown;
+	// [Router.Window] implements it. Optional: without it, no window is known.
 	Window        func(ctx context.Context, name string) int
-	ContextTokens int                    // estimated tokens of a prompt above which it is compacted, where the window is not known
+	ContextTokens int                    // estimated size of a prompt, in tokens, above which it is compacted if the window is unknown
 	Now           func() time.Time       // optional
-	NewID         func(time.Time) string // optional; [store.NewID]
+	NewID         func(time.Time) string // optional; default [store.NewID]
 }
 
-// Agent is the engine behind every surface. Its methods are safe for
-// concurrent use; rounds of one thread never overlap within one Agent.
+// Agent answers messages for all surfaces. Its methods are safe for concurrent use; rounds
+// of one thread never overlap within one Agent.
 type Agent struct {
 	Deps
 
@@ -67,7 +68,7 @@ type threadLock struct {
 	waiting int           // workers that hold the lock or wait for it; guarded by Agent.mu
 }
 
-// New builds an agent.
+// New returns an agent.
 func New(d Deps) *Agent {
 	if d.Now == nil {
 		d.Now = time.Now
@@ -84,14 +85,13 @@ func New(d Deps) *Agent {
 	return &Agent{Deps: d, locks: make(map[string]*threadLock)}
 }
 
-// Say appends a person's message to its thread, which must exist. It is said
-// once per in.Key: a second Say of the same key returns the turn of the first.
-// What looks like a key or password is masked before it is stored.
-// The turn will run with the rights of by. Waiting calls of by in that thread
-// are cancelled by the next [Agent.Work].
+// Say appends a person's message to its thread, which must exist. It does so once per
+// in.Key: a second Say with the same key returns the turn of the first. Anything that looks
+// like a key or password is masked before it is stored. The turn runs with the rights of
+// by. The next [Agent.Work] cancels waiting calls of by in that thread.
 //
-// Errors wrap [store.ErrInvalid] for a message that is empty or over 256 KiB,
-// and [store.ErrNotFound] for an unknown thread.
+// Errors wrap [store.ErrInvalid] for a message that is empty or over 256 KiB, and
+// [store.ErrNotFound] for an unknown thread.
 func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (store.Turn, error) {
 	in.Mask()
 	text := strings.ToValidUTF8(in.Text, "\uFFFD")
@@ -125,7 +125,7 @@ func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (sto
 		if old != nil {
 			t.Replaces = t.N - old.N + old.Replaces
 			if len(t.Files) == 0 {
-				t.Files = old.Files // its words are other ones, and no more
+				t.Files = old.Files // only its text is replaced
 			}
 			if old.Earlier != nil && len(old.Earlier.Views) > 0 {
 				var e store.Earlier
@@ -145,9 +145,9 @@ func (a *Agent) Say(ctx context.Context, by store.Caller, in store.Inbound) (sto
 	}
 }
 
-// replaced is the message in whose place one comes: nil where it comes in the place of
-// none, or too late: another message, an answer, or a call that ran or still may stands
-// behind that. Nothing that happened is taken out of what the model reads.
+// replaced returns the message that in replaces. It returns nil if in replaces none, or is
+// too late: another message, an answer, or a call that ran or still may run follows it.
+// Nothing that happened is removed from what the model reads.
 func (a *Agent) replaced(ctx context.Context, turns []store.Turn, in store.Inbound) (*store.Turn, error) {
 	if in.Instead == "" {
 		return nil, nil
@@ -168,7 +168,7 @@ func (a *Agent) replaced(ctx context.Context, turns []store.Turn, in store.Inbou
 	return nil, nil
 }
 
-// mayHaveRun says whether a call, or one that was made in its place, began or still may.
+// mayHaveRun reports whether a call, or one that replaced it, ran or may still run.
 func (a *Agent) mayHaveRun(ctx context.Context, id string) (bool, error) {
 	for id != "" {
 		c, err := a.Calls.GetCall(ctx, id)
@@ -212,8 +212,8 @@ func (a *Agent) lockThread(ctx context.Context, thread string) (leave func(), er
 	}
 }
 
-// groupsOf names the groups that the caller is in. Groups only ever allow: who
-// can't be looked up is in none.
+// groupsOf returns the caller's groups. Groups only ever allow something, so if they can't
+// be read, the caller is in none.
 func (a *Agent) groupsOf(ctx context.Context, by store.Caller) []string {
 	if a.Groups == nil {
 		return nil
@@ -225,9 +225,8 @@ func (a *Agent) groupsOf(ctx context.Context, by store.Caller) []string {
 	return names
 }
 
-// profile is the agent that a thread is with. One that was deleted, or is not
-// for the author of the turn, is replaced by the default one, and that by an
-// empty profile.
+// profile returns the agent of a thread. If it was deleted, or is not available to the
+// turn's author, the default agent is used, or else an empty profile.
 func (a *Agent) profile(ctx context.Context, th store.Thread, by store.Caller) (store.Agent, error) {
 	groups := a.groupsOf(ctx, by)
 	if th.Agent != "" {

@@ -8,16 +8,16 @@ import (
 	"nize/store"
 )
 
-// What comes with a person's message: files, and what others had said before
-// it. A model gets it around the message, in frames as tool results have them:
-// none of it is the word of who asks.
+// What accompanies a person's message: files, and what others wrote before it. A model gets
+// it around the message in frames like those of tool results: none of it is the requester's
+// own words.
 
-// pictureBytes is what a picture weighs in a request, in bytes of text: about
-// 1,500 tokens, whatever its size.
+// pictureBytes is the size assumed for a picture in a request, in bytes of text: about
+// 1,500 tokens, whatever its resolution.
 const pictureBytes = 5400
 
-// UserText is a person's turn as a model reads it. A picture is named where it
-// belongs; its bytes go beside the text where the model takes them.
+// UserText returns a person's turn as a model reads it. Pictures are named in their places;
+// if the model accepts them, their bytes are sent beside the text.
 func UserText(t store.Turn) string {
 	if len(t.Files) == 0 && t.Earlier == nil {
 		return t.Text
@@ -61,7 +61,7 @@ func writeEarlier(b *strings.Builder, e *store.Earlier, asker string) {
 	b.WriteString("\n")
 }
 
-// writeViews writes what views told, as what their tools returned.
+// writeViews writes what views reported, as results of their tools.
 func writeViews(b *strings.Builder, e *store.Earlier) {
 	if e == nil {
 		return
@@ -105,7 +105,7 @@ func writeFiles(b *strings.Builder, files []store.File) {
 	}
 }
 
-// unreadReason says to a model why a file was not read.
+// unreadReason tells a model why a file was not read.
 func unreadReason(why string) string {
 	switch why {
 	case store.FileTooLarge:
@@ -137,7 +137,7 @@ func speakerName(s store.Speaker) string {
 	return quoteName(name)
 }
 
-// quoteName quotes a name: it stays on its line and ends no mark.
+// quoteName quotes a name so that it stays on its line and can't close a frame.
 func quoteName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -155,7 +155,7 @@ func quoteName(s string) string {
 
 func escapeFrames(text string) string { return frameEscape.ReplaceAllString(text, `<\$1`) }
 
-// attachmentBytes is what came with a turn, as it weighs in a request.
+// attachmentBytes returns the size in a request of what accompanies a turn.
 func attachmentBytes(t store.Turn) int {
 	n := 0
 	for _, f := range t.Files {
@@ -175,14 +175,14 @@ func attachmentBytes(t store.Turn) int {
 	return n
 }
 
-// dropAttachments leaves of what came with an old message the names of its files.
+// dropAttachments returns an old message with only the names of its files.
 func dropAttachments(t store.Turn) store.Turn {
 	files := make([]store.File, len(t.Files))
 	for i, f := range t.Files {
 		if f.Kind == store.TextFile {
 			f.Text, f.Cut = "", f.Cut+int64(len(f.Text))
 		}
-		if f.Kind == store.ImageFile { // it is not looked at any more
+		if f.Kind == store.ImageFile { // the model no longer gets the picture
 			f = store.File{ID: f.ID, Name: f.Name, Kind: store.TextFile, Cut: max(f.Size, 1), From: f.From}
 		}
 		files[i] = f

@@ -6,7 +6,7 @@ import (
 	"nize/store"
 )
 
-// budgetRefusal is what a person is told whom a budget refuses.
+// budgetRefusal returns the message for a person whose request exceeds a budget.
 func budgetRefusal(e *store.BudgetError, zone *time.Location, forAdmin bool) store.Text {
 	name := e.Name(forAdmin)
 	switch {
@@ -20,7 +20,8 @@ func budgetRefusal(e *store.BudgetError, zone *time.Location, forAdmin bool) sto
 	return e.UsedUp(forAdmin, zone)
 }
 
-// budgetWarning is what a person is told once when a budget gets short.
+// budgetWarning returns the message that a person gets once when a budget is nearly used
+// up.
 func budgetWarning(s store.BudgetState, zone *time.Location, forAdmin bool) store.Text {
 	name := s.Name(forAdmin)
 	if s.Spent() {

@@ -10,37 +10,37 @@ import (
 	"time"
 )
 
-// ErrShutdown is the cause with which a daemon that goes down cancels the
-// context of [Agent.Work]: nothing is kept, the thread stays open and the turn
-// is done again after the restart. Every other cancellation is a person's
-// stop: what was said so far is kept as the answer.
+// ErrShutdown is the cause with which a daemon that shuts down cancels the context of
+// [Agent.Work]: nothing is stored, the thread stays open, and the turn is repeated after
+// the restart. Any other cancellation is a person's stop: the text so far is stored as the
+// answer.
 var ErrShutdown = errors.New("nize is going down")
 
 // Fault is the kind of a provider's error.
 type Fault string
 
 const (
-	FaultBusy    Fault = "busy"    // 429: too much asked of it
+	FaultBusy    Fault = "busy"    // 429: rate limited
 	FaultDown    Fault = "down"    // 5xx, refused or broken connections
-	FaultTimeout Fault = "timeout" // it did not answer, or stopped to
-	FaultCredit  Fault = "credit"  // 402, or a 429 that waiting does not cure: what was paid for is used up
+	FaultTimeout Fault = "timeout" // no response, or it stalled
+	FaultCredit  Fault = "credit"  // 402, or a 429 that waiting can't fix: the credit is used up
 	FaultAuth    Fault = "auth"    // 401, 403
-	FaultRequest Fault = "request" // it did not accept what was asked
-	FaultAnswer  Fault = "answer"  // its answer broke off or made no sense
+	FaultRequest Fault = "request" // the request was rejected
+	FaultAnswer  Fault = "answer"  // the response was cut off or malformed
 
-	FaultTooLong  Fault = "too_long" // the conversation has no room in the model
-	FaultLength   Fault = "length"   // its answer was at its longest before it had any text
-	FaultWithheld Fault = "withheld" // it refuses to answer because of what the answer is about
+	FaultTooLong  Fault = "too_long" // the conversation doesn't fit into the model
+	FaultLength   Fault = "length"   // the response reached its maximum length before any text
+	FaultWithheld Fault = "withheld" // it refuses to answer because of the content
 )
 
-// ProviderError is what a model service gave instead of a reply. It holds no
-// key: whoever makes it removes what looks like one.
+// ProviderError is a model service's error. It contains no key: its creator removes
+// anything that looks like one.
 type ProviderError struct {
 	Provider   string
 	Fault      Fault
-	Status     int           // of HTTP; 0 if there was no answer
-	RetryAfter time.Duration // what the service asked to wait; 0 if it didn't
-	Message    string        // the service's own words, one bounded line
+	Status     int           // HTTP status; 0 if there was no response
+	RetryAfter time.Duration // pause requested by the service; 0 for none
+	Message    string        // the service's own message, one line of limited length
 	Err        error
 }
 
@@ -57,37 +57,35 @@ func (e *ProviderError) Error() string {
 
 func (e *ProviderError) Unwrap() error { return e.Err }
 
-// TargetError says why no model could be found behind a name. It is meant for
-// people.
+// TargetError is returned if a name has no usable model. It is meant for people.
 type TargetError struct {
-	Name string // what was asked for
+	Name string // the requested name
 	Why  store.Text
 	Err  error // a sentinel of store
-	// Behind says that Name and Why are of the provider behind a name, which is
-	// for admins.
+	// Behind reports that Name and Why are about the provider behind a name, which only
+	// admins may see.
 	Behind bool
 }
 
 func (e *TargetError) Error() string { return e.Text().String() }
 func (e *TargetError) Unwrap() error { return e.Err }
 
-// Text is what it says.
+// Text returns the message.
 func (e *TargetError) Text() store.Text {
 	return store.Textf("Model %s cannot be used: %s", e.Name, e.Why)
 }
 
-// Temporary says whether another model may do better (429, 5xx,
-// timeouts and refused connections).
+// Temporary reports whether another model may succeed (429, 5xx, timeouts and refused
+// connections).
 func (e *ProviderError) Temporary() bool {
 	return e.Fault == FaultBusy || e.Fault == FaultCredit || e.Fault == FaultDown || e.Fault == FaultTimeout
 }
 
-// Sentence tells somebody who is no admin in one line why there is no answer.
+// Sentence returns in one line why there is no answer, for people who aren't admins.
 func Sentence(err error) store.Text { return sentence(err, false) }
 
-// sentence tells a person in one line why there is no answer. Only what we
-// know is said; the rest is for the log. Which service is behind a model is said
-// to admins only.
+// sentence returns in one line why there is no answer. It contains only what is known for
+// sure; the rest goes to the log. Only admins see which service is behind a model.
 func sentence(err error, forAdmin bool) store.Text {
 	var pe *ProviderError
 	if !errors.As(err, &pe) {
@@ -115,7 +113,7 @@ func sentence(err error, forAdmin bool) store.Text {
 	case FaultCredit:
 		return store.Textf("%s says that its credit is used up. An admin must see to it.", service)
 	case FaultDown:
-		if said := strings.TrimRight(pe.Message, ". "); forAdmin && said != "" && pe.Status != 0 { // it was reached
+		if said := strings.TrimRight(pe.Message, ". "); forAdmin && said != "" && pe.Status != 0 { // the service responded
 			return store.Textf("%s failed: %s. Please try again in a moment.", service, said)
 		}
 		return store.Textf("%s cannot be reached right now. Please try again in a moment.", service)
@@ -138,7 +136,7 @@ func sentence(err error, forAdmin bool) store.Text {
 	return store.Textf("%s broke off its answer. Please try again.", service)
 }
 
-// waitText is a span as a sentence has it, rounded up: 1 hour, 5 minutes.
+// waitText returns a duration in words, rounded up: 1 hour, 5 minutes.
 func waitText(d time.Duration) store.Text {
 	up := func(unit time.Duration) int { return int((d + unit - 1) / unit) }
 	switch {

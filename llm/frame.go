@@ -8,17 +8,17 @@ import (
 	"nize/store"
 )
 
-// The frame around what a tool returned. A model is told (by the system prompt
-// and by the frame itself) that what stands in it is data; a text that holds
-// the closing mark can't end it, because the mark is escaped.
+// The frame around a tool's output. The system prompt and the frame itself tell the model
+// that the content is data; the output can't close the frame, because closing marks in it
+// are escaped.
 const (
 	frameOpen  = "<tool_result>\n"
 	frameClose = "\n</tool_result>"
 )
 
-// An escaped mark has one backslash more behind its <. The marks around what
-// comes with a message (attachments.go) are escaped too, so that no data can look
-// like other data.
+// An escaped mark has an additional backslash after its <. The marks around what
+// accompanies a message (attachments.go) are escaped too, so that no data can pass for
+// other data.
 var (
 	frameEscape   = regexp.MustCompile(`(?i)<(\\*/?(?:tool_result|earlier_message|attached_file))`)
 	frameUnescape = regexp.MustCompile(`(?i)<\\(\\*/?(?:tool_result|earlier_message|attached_file))`)
@@ -29,7 +29,7 @@ func Frame(text string) string {
 	return frameOpen + frameEscape.ReplaceAllString(text, `<\$1`) + frameClose
 }
 
-// Unframe is the inverse of [Frame]; text without a frame is returned as it is.
+// Unframe is the inverse of [Frame]; it returns text without a frame unchanged.
 func Unframe(text string) string {
 	inner, ok := strings.CutPrefix(text, frameOpen)
 	if !ok {
@@ -38,7 +38,7 @@ func Unframe(text string) string {
 	return frameUnescape.ReplaceAllString(strings.TrimSuffix(inner, frameClose), `<$1`)
 }
 
-// Truncate shortens text to at most limit bytes at a character's edge and says how
+// Truncate shortens text to at most limit bytes at a character boundary, with a note of how
 // much is missing.
 func Truncate(text string, limit int) string {
 	if len(text) <= limit {

@@ -10,14 +10,14 @@ import (
 	"nize/store"
 )
 
-// DirectTool is a tool under the name by which a model calls it, without searching.
+// DirectTool is a tool that a model can call by name, without searching.
 type DirectTool struct {
 	ID       string // server:name
 	Function store.Function
 }
 
-// maxDirect bounds how many tools are offered by name: each costs its schema in every
-// prompt. All others are found by searching.
+// maxDirect limits how many tools are offered by name, because each adds its schema to
+// every prompt. Others are found by searching.
 const maxDirect = 64
 
 // addDirect adds the tools of an agent that wants them as functions.
@@ -41,14 +41,14 @@ func (w *work) addDirect(ctx context.Context, by store.Caller, functions []store
 	return functions, nil
 }
 
-// directTool is the tool behind a function, "" where it is no tool's.
+// directTool returns the tool of a function, "" if it has none.
 func (w *work) directTool(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.direct[name]
 }
 
-// executeArgs are the arguments of [ExecuteTool] for a call of a tool by name.
+// executeArgs returns the arguments of [ExecuteTool] for calling a tool by name.
 func executeArgs(tool, args string) (string, error) {
 	raw, err := json.Marshal(struct {
 		Tool   string          `json:"tool_id"`
@@ -57,21 +57,21 @@ func executeArgs(tool, args string) (string, error) {
 	return string(raw), err
 }
 
-// Agents that an agent may call are those that its tool patterns name as agent:ID;
-// its model calls them by a function each.
+// An agent may call the agents that its tool patterns contain as agent:ID; its model gets a
+// function for each.
 const (
 	agentTool     = "agent:"
 	agentFunction = "agent_"
-	// maxAgents bounds how many agents stand behind one another in a call, the
-	// conversation's own among them.
+	// maxAgents limits the depth of agents that call each other, including the
+	// conversation's own.
 	maxAgents = 3
-	// maxFunction is how long a function's name may be.
+	// maxFunction is the maximum length of a function's name.
 	maxFunction = 64
 )
 
 var agentSchema = json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"what it is to do, with all that it needs to know: it sees nothing of this conversation"}},"required":["task"],"additionalProperties":false}`)
 
-// addAgents adds the agents that this one may call for that person.
+// addAgents adds the agents that this agent may call for by.
 func (w *work) addAgents(ctx context.Context, by store.Caller, functions []store.Function) ([]store.Function, error) {
 	names := slices.ContainsFunc(w.profile.AllowedTools, func(p string) bool { return strings.HasPrefix(p, agentTool) })
 	if !names || len(w.callers)+1 >= maxAgents {
@@ -91,8 +91,8 @@ func (w *work) addAgents(ctx context.Context, by store.Caller, functions []store
 	return functions, nil
 }
 
-// mayCall says whether this agent may call another for that person: no agent calls
-// itself, not over others either.
+// mayCall reports whether this agent may call another for by: no agent calls itself,
+// directly or through others.
 func (w *work) mayCall(a store.Agent, by store.Caller, groups []string) bool {
 	return store.MatchAny(w.profile.AllowedTools, agentTool+a.ID) && a.ID != w.profile.ID && !slices.Contains(w.callers, a.ID) &&
 		len(agentFunction+a.ID) <= maxFunction && a.MayUse(by, groups)

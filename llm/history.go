@@ -12,12 +12,12 @@ import (
 // defaultPrompt is the system prompt of a profile that has none.
 const defaultPrompt = `You are nize, an assistant in a chat. Answer in the language of the person's message, in short and plain Markdown. Say so when you do not know something.`
 
-// droppedNote tells a model that it does not see all of a conversation.
+// droppedNote tells a model that it doesn't see the whole conversation.
 const droppedNote = "\nEarlier parts of this conversation were left out because it is long."
 
 const toolsOff = `You have no tools in this conversation. If something needs one, say so.`
 
-// buildRequest builds what the model is given for one round.
+// buildRequest builds the model request for one round.
 func (w *work) buildRequest(ctx context.Context, s state, noCalls bool) (Request, error) {
 	by := s.target.By
 	functions, err := w.functions(ctx, by)
@@ -42,8 +42,8 @@ func (w *work) buildRequest(ctx context.Context, s state, noCalls bool) (Request
 	}, nil
 }
 
-// fitRequest makes a request fit into its model and marks in it what is data. again
-// says that a summary was stored instead: look at the thread again.
+// fitRequest shortens a request until it fits into its model, and frames the data in it.
+// again reports that a summary was stored instead, so the thread must be read again.
 func (w *work) fitRequest(ctx context.Context, s state, req *Request) (again bool, err error) {
 	budget := w.fitting.budget(ctx, w.modelName(), *req)
 	whole := slices.Clone(req.Turns)
@@ -59,7 +59,7 @@ func (w *work) fitRequest(ctx context.Context, s state, req *Request) (again boo
 	return false, nil
 }
 
-// markData frames what is data: results, and summaries.
+// markData frames data: results and summaries.
 func markData(turns []store.Turn) {
 	for i, t := range turns {
 		switch t.Role {
@@ -71,8 +71,8 @@ func markData(turns []store.Turn) {
 	}
 }
 
-// requestContext is what changes with every message. The time is the message's, so
-// that all rounds of one turn have the same prefix.
+// requestContext returns what changes with every message. Its time is the message's, so
+// that all rounds of a turn have the same prefix.
 func (w *work) requestContext(s state) string {
 	lines := []string{"Local time of the person: " + w.localTime(s.target.At)}
 	if w.thread.Locale != "" {
@@ -84,14 +84,14 @@ func (w *work) requestContext(s state) string {
 	return strings.Join(lines, "\n")
 }
 
-// requestLocale is the language in which nize speaks in the thread: the channel's where
-// it has one, else that of who began the thread.
+// requestLocale returns the thread's locale: the channel's if it has one, otherwise that of
+// the thread's owner.
 func (w *work) requestLocale(ctx context.Context) string {
 	if w.Channels == nil || !w.thread.Address.Shared() {
 		return w.thread.Locale
 	}
 	channel, err := w.Channels.GetChannel(ctx, w.thread.Address.Place())
-	if err != nil { // as if it had none
+	if err != nil { // use the owner's
 		if ctx.Err() == nil {
 			w.Log.Error("reading how a channel is set up", "thread", w.thread.ID, "error", err)
 		}
@@ -100,14 +100,13 @@ func (w *work) requestLocale(ctx context.Context) string {
 	return channel.LocaleFor(w.thread)
 }
 
-// history is the thread in the order that models want: a message before the
-// first turn that read it, results behind the step that called, one result per
-// call id, the newest. Messages after the target are not in it: they queue. What
-// a summary covers is not in it, but for steps of which a result came later; the
-// summary stands first.
+// history returns the thread in the order that models need: a message before the first turn
+// that read it, results after the step that called, and one result per call id, the newest.
+// Messages after the target are left out, because they are queued. Turns covered by a
+// summary are left out, except for steps with a later result; the summary comes first.
 func history(s state) []store.Turn {
 	var out []store.Turn
-	shown := -1 // the last message that is in out
+	shown := -1 // the last message included in out
 	if sum := s.summary(); sum != nil {
 		out, shown = append(out, *sum), sum.Re
 	}
@@ -148,8 +147,8 @@ func history(s state) []store.Turn {
 	return out
 }
 
-// summary is the newest summary that the author of the target may read and that
-// does not reach to the target.
+// summary returns the newest summary that the target's author may read and that ends before
+// the target.
 func (s state) summary() *store.Turn {
 	for i := range s.turns {
 		t := &s.turns[len(s.turns)-1-i]
@@ -160,7 +159,7 @@ func (s state) summary() *store.Turn {
 	return nil
 }
 
-// resultAfter says whether a call of a step has a result behind that place.
+// resultAfter reports whether a call of a step has a result after position n.
 func (s state) resultAfter(step store.Turn, n int) bool {
 	return slices.ContainsFunc(step.Calls, func(c store.ToolCall) bool {
 		r := resultOf(s.turns, c.ID)
@@ -168,20 +167,20 @@ func (s state) resultAfter(step store.Turn, n int) bool {
 	})
 }
 
-// compactHistory shortens a history that is over the budget of estimated tokens: the
-// oldest tool results and what came with old messages become a marker, then the
-// oldest whole exchanges go.
-// What belongs to the message being answered stays, but for old results of its
-// own steps. The stored thread stays whole. dropped says that exchanges went.
+// compactHistory shortens a history that exceeds the budget, in estimated tokens. First it
+// replaces the oldest tool results and the attachments of old messages by markers, then it
+// drops the oldest exchanges. It keeps what belongs to the message being answered, except
+// for old results of its own steps. The stored thread is not changed. dropped reports
+// whether exchanges were dropped.
 func compactHistory(req *Request, target, budget int) (dropped bool) {
 	return shortenResults(req, target, budget) && dropExchanges(req, target, budget)
 }
 
-// shortenResults makes markers of old results and of what came with old messages,
-// and says whether the request is still over the budget.
+// shortenResults replaces old results and the attachments of old messages by markers, and
+// reports whether the request is still over the budget.
 func shortenResults(req *Request, target, budget int) (over bool) {
 	size, limit := promptBytes(*req), bytesOf(budget)
-	lastStep := len(req.Turns) // results behind it are what the model waits for
+	lastStep := len(req.Turns) // the model needs the results after it
 	for i, t := range req.Turns {
 		if t.Role == store.FromModel && len(t.Calls) > 0 {
 			lastStep = i
@@ -208,8 +207,8 @@ func shortenResults(req *Request, target, budget int) (over bool) {
 	return size > limit
 }
 
-// dropExchanges leaves out the oldest exchanges, but for a summary before them,
-// until the request is in the budget or what is being answered comes first.
+// dropExchanges drops the oldest exchanges, but keeps a summary before them, until the
+// request is within the budget or begins with the message being answered.
 func dropExchanges(req *Request, target, budget int) (dropped bool) {
 	size, limit, head := promptBytes(*req), bytesOf(budget), headOf(req.Turns)
 	start := head
@@ -226,7 +225,7 @@ func dropExchanges(req *Request, target, budget int) (dropped bool) {
 	return dropped
 }
 
-// headOf is where the exchanges begin: a summary stands before them.
+// headOf returns where the exchanges begin, which is after a summary.
 func headOf(turns []store.Turn) int {
 	if len(turns) > 0 && (turns[0].Role == store.FromSummary || turns[0].Role == store.FromNize) {
 		return 1
@@ -234,8 +233,8 @@ func headOf(turns []store.Turn) int {
 	return 0
 }
 
-// exchanges are the ends of the exchanges: messages and what was said to them, up
-// to the next message. The last one has none.
+// exchanges returns the ends of the exchanges, each of which is messages and the answer, up
+// to the next message. The last exchange has no end.
 func exchanges(turns []store.Turn) (ends []int) {
 	answered := false
 	for i := headOf(turns); i < len(turns); i++ {

@@ -12,8 +12,7 @@ import (
 	"nize/store/outage"
 )
 
-// Ledger is where model calls are booked: the part of [store.Meter] that a call
-// needs.
+// Ledger is the part of [store.Meter] that books model calls.
 type Ledger interface {
 	Reserve(ctx context.Context, by store.Caller, r store.Reservation) error
 	SettleSpend(ctx context.Context, by store.Caller, s store.Spend) ([]store.BudgetState, error)
@@ -25,32 +24,29 @@ type Prices interface {
 	GetPrice(ctx context.Context, model string) (store.Price, error)
 }
 
-// Meter stands around each call of a model: it reserves what the call may come
-// to, lets it run, and books what it came to. Calls of the offline
-// planner and of one's own machine are booked with no cost, and the offline
-// planner, which has no tokens, needs no room in a budget.
+// Meter books model calls: it reserves the maximum cost, makes the call, and books the
+// actual cost. Calls of the offline planner and of models on one's own machine are booked
+// without cost, and the offline planner, which has no tokens, needs no budget.
 type Meter struct {
 	Ledger Ledger
-	Prices Prices // what admins set, which goes before the table
+	Prices Prices // prices set by admins, which override the table
 	Config store.Config
 	Log    *slog.Logger // optional
 
 	Now   func() time.Time       // optional
-	NewID func(time.Time) string // optional; [store.NewID]
+	NewID func(time.Time) string // optional; default [store.NewID]
 }
 
-// answerTokens is what an answer is taken to have at most, where the agent sets
-// no bound, while it is reserved.
+// answerTokens is the answer length that is reserved if the agent sets no limit.
 const answerTokens = 8192
 
-// guessed is what is reserved for a model of OpenRouter whose price is in no
-// table: it names the cost, but only when it is over.
+// guessed is the price reserved for an OpenRouter model that is in no table: OpenRouter
+// reports the cost only after the call.
 var guessed = TokenPrice{In: 15, Cached: 15, Out: 75}
 
-// Generate asks a model of the target and books the call to req.Bill; without
-// one, nothing is booked. Even with an error the reply says who was asked and
-// has the text that was shown. A [*store.BudgetError] says that no budget has
-// room, and that nobody was asked.
+// Generate asks a model of the target and books the call to req.Bill; without a bill,
+// nothing is booked. Even with an error, the reply names the model and has the text that
+// was shown. It returns a [*store.BudgetError], without a request, if a budget is used up.
 func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request, delta func(Delta)) (Reply, error) {
 	if m == nil || req.Bill == nil {
 		reply, err := model.Generate(ctx, req, delta)
@@ -63,7 +59,7 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 		Provider: t.Provider.Name, Model: t.Model,
 	}
 	price, err := m.priceOf(ctx, t)
-	if err != nil { // what it costs is what a budget has to hold
+	if err != nil { // a budget can't be checked without the price
 		return Reply{Model: t.Name(), Kind: t.Provider.Kind}, err
 	}
 	if t.Provider.Kind != Offline {
@@ -101,8 +97,8 @@ func (m *Meter) Generate(ctx context.Context, t Target, model Model, req Request
 	return reply, err
 }
 
-// RecordSpend books a call that is over and for which nothing was reserved: the
-// embedding of tools and requests, which nize does by itself.
+// RecordSpend books a completed call without a reservation: the embedding of tools and
+// requests, which nize does by itself.
 func (m *Meter) RecordSpend(ctx context.Context, t Target, b Bill, u Usage, took time.Duration) {
 	row := store.Spend{
 		ID: m.newID(), At: m.now(), User: b.By.User, Team: b.Team, Thread: b.Thread, Agent: b.Agent,
@@ -115,12 +111,12 @@ func (m *Meter) RecordSpend(ctx context.Context, t Target, b Bill, u Usage, took
 	m.settleSpend(ctx, b.By, t, row, u, price)
 }
 
-// maxTokensOf is how many tokens a prompt may have at most whose usual estimate
-// is n: two bytes to a token, as in Chinese or dense code. A reservation that is
-// too small lets calls at once exceed a budget by more than one of them.
+// maxTokensOf returns the maximum number of tokens of a prompt whose usual estimate is n:
+// two bytes per token, as in Chinese or dense code. If reservations were too small,
+// concurrent calls could exceed a budget by more than one call.
 func maxTokensOf(n int64) int64 { return int64(float64(n)*tokenBytes/2) + 1 }
 
-// reserveSpend holds room for the longest that prompt and answer may be.
+// reserveSpend reserves the maximum cost of prompt and answer.
 func (m *Meter) reserveSpend(ctx context.Context, t Target, req Request, row store.Spend, price *TokenPrice) error {
 	prompt := EstimateUsage(req, Reply{})
 	prompt.Completion = 0
@@ -144,7 +140,7 @@ func (m *Meter) reserveSpend(ctx context.Context, t Target, req Request, row sto
 	})
 }
 
-// settleSpend books what a call came to. The caller may have left; the cost remains.
+// settleSpend books the actual cost of a call, even if the caller has left.
 func (m *Meter) settleSpend(ctx context.Context, by store.Caller, t Target, row store.Spend, u Usage, price *TokenPrice) []store.BudgetState {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -172,8 +168,8 @@ func (m *Meter) releaseSpend(ctx context.Context, id string) {
 	}
 }
 
-// priceOf is what an admin set, else what the table says; nil is that nobody knows. A
-// price that can't be read is an error: the table's may be lower.
+// priceOf returns the price set by an admin, otherwise the table's; nil if unknown. If the
+// admin's price can't be read, it returns an error, because the table's may be lower.
 func (m *Meter) priceOf(ctx context.Context, t Target) (*TokenPrice, error) {
 	if m.Prices != nil {
 		p, err := m.Prices.GetPrice(ctx, t.Name())

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxPictures is how many pictures one request shows, the newest.
+	// maxPictures is how many pictures one request contains, the newest ones.
 	maxPictures = 8
-	// maxPictureBytes bounds their bytes together: services refuse larger requests.
+	// maxPictureBytes limits their total size: services refuse larger requests.
 	maxPictureBytes = 12 << 20
 )
 
@@ -26,9 +26,9 @@ type Pictures interface {
 	GetFile(ctx context.Context, thread, id string) ([]byte, error)
 }
 
-// addPictures puts the newest pictures of the conversation into a copy of the
-// request where the model takes them, and says how many. One that is not kept
-// any more is named only.
+// addPictures adds the newest pictures of the conversation to a copy of the request if the
+// model accepts them, and returns how many. A picture that is no longer stored is only
+// named.
 func (r *Router) addPictures(ctx context.Context, t Target, req Request) (Request, int) {
 	if r.Pictures == nil || r.TakesImages == nil || !r.TakesImages(t.Name()) {
 		return req, 0
@@ -59,7 +59,7 @@ func (r *Router) addPictures(ctx context.Context, t Target, req Request) (Reques
 	return req, count
 }
 
-// picture is the content of a picture: of a message, or of a call's result.
+// picture returns the content of a picture from a message or a call's result.
 func (r *Router) picture(ctx context.Context, thread string, f *store.File) ([]byte, error) {
 	id, ok := strings.CutPrefix(f.ID, ofResult)
 	if !ok {
@@ -80,12 +80,13 @@ func (r *Router) picture(ctx context.Context, thread string, f *store.File) ([]b
 	}
 	data, err := base64.StdEncoding.DecodeString(list[n].Data)
 	if err != nil || http.DetectContentType(data) != f.Type {
-		return nil, store.ErrNotFound // a service would refuse the whole request for it
+		return nil, store.ErrNotFound // a service would refuse the whole request because of it
 	}
 	return data, nil
 }
 
-// ofResult begins the ids of pictures in results: their bytes stay with the call.
+// ofResult is the prefix of the ids of pictures in results, whose bytes are stored with the
+// call.
 const ofResult = "result/"
 
 type resultPicture struct {
@@ -94,7 +95,7 @@ type resultPicture struct {
 	Data string `json:"data"`
 }
 
-// picturesIn are the pictures that a model may be shown of a result.
+// picturesIn returns the pictures of a result that a model may get.
 func picturesIn(r *store.Result) []resultPicture {
 	var parsed struct {
 		Content []resultPicture `json:"content"`
@@ -107,8 +108,8 @@ func picturesIn(r *store.Result) []resultPicture {
 	})
 }
 
-// ResultPictures names the pictures in the result of a call, for [store.Turn.Files]
-// of the turn that has it.
+// ResultPictures lists the pictures in a call's result, for [store.Turn.Files] of the turn
+// that has the result.
 func ResultPictures(c store.Call) (files []store.File) {
 	if c.State != store.Done {
 		return nil
@@ -122,7 +123,7 @@ func ResultPictures(c store.Call) (files []store.File) {
 	return files
 }
 
-// ImageModels answers [Router.TakesImages] by the setting models.images.
+// ImageModels returns [Router.TakesImages] according to the setting models.images.
 func ImageModels(c store.Config) func(model string) bool {
 	return func(model string) bool {
 		for _, pattern := range store.GetList(c, "", "models.images") {
@@ -135,7 +136,7 @@ func ImageModels(c store.Config) func(model string) bool {
 	}
 }
 
-// CheckImages refuses what can't be a value of models.images.
+// CheckImages returns an error if models.images can't have that value.
 func CheckImages(value string) error {
 	for pattern := range strings.SplitSeq(value, ",") {
 		pattern = strings.TrimSpace(pattern)

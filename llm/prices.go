@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// TokenPrice is what a model costs, in US dollars per million tokens.
+// TokenPrice is the price of a model in US dollars per million tokens.
 type TokenPrice struct {
 	In     float64     `json:"in"`
 	Cached float64     `json:"cached"`
@@ -19,7 +19,7 @@ type TokenPrice struct {
 	Above  *PriceAbove `json:"above,omitempty"`
 }
 
-// PriceAbove is the price of a call whose prompt has more than so many tokens.
+// PriceAbove is the price of a call whose prompt exceeds a number of tokens.
 type PriceAbove struct {
 	Tokens int64   `json:"tokens"`
 	In     float64 `json:"in"`
@@ -27,51 +27,51 @@ type PriceAbove struct {
 	Out    float64 `json:"out"`
 }
 
-// pricesJSON has what providers published, with its date, its sources and what
-// it doesn't cover. What is not in it counts as unknown, never as zero.
+// pricesJSON has the prices published by providers, with their date, sources and gaps. A
+// model that is missing counts as unknown, never as free.
 //
 //go:embed prices.json
 var pricesJSON []byte
 
 type priceTable struct {
 	AsOf       string                           `json:"as_of"`
-	AsOfKind   map[string]string                `json:"as_of_kind"` // of kinds that were read later
+	AsOfKind   map[string]string                `json:"as_of_kind"` // dates of kinds that were read later
 	Unit       string                           `json:"unit"`
 	Sources    []string                         `json:"sources"`
 	Exceptions []string                         `json:"exceptions"`
-	Prices     map[string]map[string]TokenPrice `json:"prices"` // by kind of provider and model
+	Prices     map[string]map[string]TokenPrice `json:"prices"` // keyed by kind of provider and model
 }
 
-// prices is read when the first price is asked for.
+// prices is decoded when the first price is needed.
 var prices = sync.OnceValue(func() priceTable {
 	var t priceTable
 	d := json.NewDecoder(bytes.NewReader(pricesJSON))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
-		panic(fmt.Sprintf("prices.json: %v", err)) // it is ours, and a test reads it
+		panic(fmt.Sprintf("prices.json: %v", err)) // the file is embedded and tested
 	}
 	return t
 })
 
-// PricesAsOf is the month of the built-in prices of a kind of provider.
+// PricesAsOf returns the month of the built-in prices of a kind of provider.
 func PricesAsOf(kind string) string { return cmp.Or(prices().AsOfKind[kind], prices().AsOf) }
 
-// dated is the release date at the end of a model's name.
+// dated matches the release date at the end of a model's name.
 var dated = regexp.MustCompile(`-\d{4}-?\d{2}-?\d{2}$`)
 
-// IsFree says whether models of that kind of provider run on one's own machine
-// and cost nothing.
+// IsFree reports whether models of that kind of provider run on one's own machine and cost
+// nothing.
 func IsFree(kind string) bool { return kind == Offline || kind == "ollama" }
 
-// PricesOf says whether the table has prices of that kind of provider.
+// PricesOf reports whether the table has prices for that kind of provider.
 func PricesOf(kind string) bool {
 	_, ok := prices().Prices[kind]
 	return ok || kind == "azure"
 }
 
-// TablePrice is the built-in price of a model (its provider's own name) of a
-// provider of that kind. A release is priced as its model where it has no price
-// of its own; a deployment at Azure as the model it is named after.
+// TablePrice returns the built-in price of a model, by the provider's own name and its
+// kind. A release without its own price costs what its model does, and an Azure deployment
+// what the model with its name does.
 func TablePrice(kind, model string) (TokenPrice, bool) {
 	if kind == "azure" {
 		kind = "openai"
@@ -85,7 +85,7 @@ func TablePrice(kind, model string) (TokenPrice, bool) {
 	return p, ok
 }
 
-// Cost is what u costs at that price, in millionths of a dollar.
+// Cost returns the price of u in millionths of a dollar.
 func (p TokenPrice) Cost(u Usage) int64 {
 	in, cached, out := p.In, p.Cached, p.Out
 	if p.Above != nil && u.Prompt > p.Above.Tokens {

@@ -9,20 +9,20 @@ import (
 	"nize/store"
 )
 
-// What a system prompt may name: the tools and domains that the person may use in
-// this conversation, and their date. Everything else in braces stays as it is.
+// A system prompt may contain placeholders for the tools and domains that the person may
+// use in this conversation, and for their date. Everything else in braces stays as it is.
 var placeholder = regexp.MustCompile(`\{\{ *(tool_names|domains|date) *\}\}`)
 
 const (
 	maxNamed     = 200     // names in one list
-	maxNamedText = 8 << 10 // bytes of it
+	maxNamedText = 8 << 10 // bytes of one list
 )
 
-// plainName is a name that can stand in a prompt. Servers choose names: one with
-// words in it could pass for an instruction.
+// plainName matches the names that a prompt may contain. Servers choose names: one with
+// spaces could pass for an instruction.
 var plainName = regexp.MustCompile(`^[\pL\pN_.:/-]{1,128}$`)
 
-// fillPrompt fills the placeholders of a system prompt.
+// fillPrompt fills in the placeholders of a system prompt.
 func (w *work) fillPrompt(ctx context.Context, by store.Caller, prompt string) (string, error) {
 	var failed error
 	filled := map[string]string{}
@@ -68,7 +68,7 @@ func (w *work) fillPrompt(ctx context.Context, by store.Caller, prompt string) (
 	return prompt, failed
 }
 
-// nameList writes names with commas, as many as have room.
+// nameList joins as many names as fit with commas.
 func nameList(names []string) string {
 	var list strings.Builder
 	shown := 0

@@ -13,11 +13,11 @@ import (
 	"nize/store"
 )
 
-// defaultModels is used for a provider of that kind as long as no model was
-// made the default, so that a key alone is enough to begin with.
+// defaultModels has the model used for a kind of provider while no default model is set, so
+// that a key is enough to start.
 var defaultModels = map[string]string{"openai": "gpt-5-mini"}
 
-// maxCool bounds how long a busy service is passed over because it asked for it.
+// maxCool limits how long a busy service is avoided at its own request.
 const maxCool = 5 * time.Minute
 
 // Providers is the part of [store.Models] that the router reads.
@@ -26,39 +26,40 @@ type Providers interface {
 	ListModels(ctx context.Context) ([]store.ModelName, error)
 }
 
-// Target is one model of one provider.
+// Target is a model of a provider.
 type Target struct {
 	Provider store.Provider
 	Model    string // the provider's own name of it
-	Window   int    // how many tokens it takes; 0 is unknown
+	Window   int    // context window in tokens; 0 if unknown
 }
 
-// Name is provider/model.
+// Name returns provider/model.
 func (t Target) Name() string { return t.Provider.Name + "/" + t.Model }
 
-// Router finds the models behind a name and asks them in order. The
-// zero value of the optional fields works.
+// Router finds the models for a name and asks them in order. The zero value of the optional
+// fields works.
 type Router struct {
 	Store Providers
-	// Open makes the client of a provider; the roof binds llm/openai and
-	// llm/offline here. What it returns is kept as long as the provider's
-	// record stays the same.
+	// Open creates the client of a provider; the composition root uses llm/openai and
+	// llm/offline. The client is kept as long as the provider's record doesn't change.
 	Open func(p store.Provider) (Model, error)
-	// Extra are providers from elsewhere, such as an environment variable; one
-	// of the same name in the store goes before them.
+	// Extra are providers from other sources, such as an environment variable; one with the
+	// same name in the store has priority.
 	Extra []store.Provider
-	// Meter books what is asked; nil books nothing.
+	// Meter books the calls; nil books nothing.
 	Meter *Meter
-	// Pictures are what came with messages; nil shows none to any model.
+	// Pictures reads pictures from messages; if nil, models get none.
 	Pictures Pictures
-	// Results returns a call for the pictures in its result; nil shows none of them.
+	// Results returns a call for the pictures in its result; if nil, models get none of
+	// them.
 	Results func(ctx context.Context, call string) (store.Call, error)
-	// TakesImages says of a model (provider/model) whether it takes pictures; nil is no.
+	// TakesImages reports whether a model (provider/model) accepts pictures; nil means none
+	// does.
 	TakesImages func(model string) bool
 	Now         func() time.Time // optional
 	Log         *slog.Logger     // optional
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	opened map[string]openedModel
 	cool   map[string]time.Time // target → when it may be asked again
 }
@@ -84,10 +85,10 @@ func (r *Router) log() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Resolve returns the model behind a logical name or provider/model and then
-// its fallbacks; "" is the default, which is [OfflineModel] where nothing is
-// configured. Only enabled providers with what they need are returned. The
-// error is a [*TargetError] wrapping [store.ErrNotFound] or [store.ErrInvalid].
+// Resolve returns the model of a logical name or provider/model, followed by its fallbacks;
+// "" is the default, which is [OfflineModel] if nothing is configured. It returns only
+// enabled providers that are completely configured. The error is a [*TargetError] wrapping
+// [store.ErrNotFound] or [store.ErrInvalid].
 func (r *Router) Resolve(ctx context.Context, name string) ([]Target, error) {
 	providers, err := r.providers(ctx)
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *Router) Resolve(ctx context.Context, name string) ([]Target, error) {
 	return targets, nil
 }
 
-// providers lists the store's and then the extra ones.
+// providers lists the store's providers and then the extra ones.
 func (r *Router) providers(ctx context.Context) ([]store.Provider, error) {
 	list, err := r.Store.ListProviders(ctx)
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *Router) providers(ctx context.Context) ([]store.Provider, error) {
 	return list, nil
 }
 
-// candidates are the targets to try for a name, as provider/model.
+// candidates returns the targets to try for a name, as provider/model.
 func candidates(name string, names []store.ModelName, providers []store.Provider) []string {
 	for _, m := range names {
 		if m.Name == name || (name == "" && m.Default) {
@@ -150,7 +151,7 @@ func candidates(name string, names []store.ModelName, providers []store.Provider
 	return []string{OfflineModel}
 }
 
-// unknownModel is the error for a name that is none of those.
+// unknownModel returns the error for an unknown name.
 func unknownModel(name string, names []store.ModelName) error {
 	known := make([]string, len(names))
 	for i, m := range names {
@@ -163,8 +164,8 @@ func unknownModel(name string, names []store.ModelName) error {
 	return &TargetError{Name: name, Why: why, Err: store.ErrNotFound}
 }
 
-// MayAsk is a [MayAskFunc]: admins may ask for every model, all others for the
-// logical names that are meant for them, and never for provider/model.
+// MayAsk is a [MayAskFunc]: admins may use every model; others may use the logical names
+// available to them, and never provider/model.
 func (r *Router) MayAsk(ctx context.Context, by store.Caller, groups []string, name string) error {
 	if by.IsAdmin() {
 		return nil
@@ -184,7 +185,7 @@ func (r *Router) MayAsk(ctx context.Context, by store.Caller, groups []string, n
 	return unknownModel(name, theirs)
 }
 
-// findTarget finds the provider of provider/model.
+// findTarget returns the target of provider/model.
 func findTarget(name string, providers []store.Provider, names []store.ModelName) (Target, error) {
 	head, model, ok := strings.Cut(name, "/")
 	if !ok || model == "" {
@@ -204,7 +205,7 @@ func findTarget(name string, providers []store.Provider, names []store.ModelName
 	return Target{}, &TargetError{Name: name, Why: store.Textf("there is no provider %s; see nizectl providers list", head), Err: store.ErrNotFound, Behind: true}
 }
 
-// notReady says why a provider can't be asked, or "".
+// notReady returns why a provider can't be used, or "".
 func notReady(p store.Provider) store.Text {
 	if !p.Enabled {
 		return store.Textf("provider %s is disabled", p.Name)
@@ -219,10 +220,9 @@ func notReady(p store.Provider) store.Text {
 	return store.Text{}
 }
 
-// Generate asks the models behind name in order. The next one is asked only
-// after an error that is [ProviderError.Temporary], or where a model's own
-// budget is used up, and only as long as no text was given to delta. Services that asked for a pause are tried last
-// until it is over.
+// Generate asks the models of name in order. It tries the next one only after a
+// [ProviderError.Temporary] error, or if a model's own budget is used up, and only while
+// delta got no text. Services that asked for a pause are tried last until it is over.
 func (r *Router) Generate(ctx context.Context, name string, req Request, delta func(Delta)) (Reply, error) {
 	targets, err := r.Resolve(ctx, name)
 	if err != nil {
@@ -238,7 +238,7 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 		temporary := errors.As(err, &pe) && pe.Temporary()
 		var full *store.BudgetError
 		if errors.As(err, &full) && strings.HasPrefix(full.Subject, "model:") {
-			temporary = true // another model has a budget of its own
+			temporary = true // another model has its own budget
 		}
 		if temporary && pe != nil && pe.RetryAfter > 0 {
 			r.pauseModel(t, pe.RetryAfter)
@@ -248,10 +248,10 @@ func (r *Router) Generate(ctx context.Context, name string, req Request, delta f
 		}
 		r.log().Warn("model failed, asking the fallback", "model", t.Name(), "fallback", targets[i+1].Name(), "error", err)
 	}
-	return Reply{}, err // not reached: Resolve never returns an empty list
+	return Reply{}, err // unreachable: Resolve never returns an empty list
 }
 
-// askTarget asks one model. Even with an error, the reply says who was asked.
+// askTarget asks one model. Even with an error, the reply names the model.
 func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta func(Delta)) (reply Reply, shown bool, err error) {
 	model, err := r.openProvider(t.Provider)
 	generate := func(req Request) error {
@@ -269,8 +269,8 @@ func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta fun
 		seen, pictures := r.addPictures(ctx, t, req)
 		err = generate(seen)
 		if pictures > 0 && !shown && isRequestFault(err) {
-			// One picture that a service does not take must not end the whole
-			// conversation, of which it stays a part.
+			// A picture that a service rejects must not end the conversation, because it
+			// stays in its history.
 			r.log().Warn("a model refused a request with pictures, asking without them", "model", t.Name(), "pictures", pictures, "error", err)
 			err = generate(req)
 		}
@@ -279,8 +279,8 @@ func (r *Router) askTarget(ctx context.Context, t Target, req Request, delta fun
 	return reply, shown, err
 }
 
-// Window is how many tokens the model behind a name takes: what an admin set for
-// it, else what the table says; 0 is unknown.
+// Window returns the context window of the model with a name in tokens: as set by an admin,
+// otherwise the table's; 0 if unknown.
 func (r *Router) Window(ctx context.Context, name string) int {
 	targets, err := r.Resolve(ctx, name)
 	if err != nil {
@@ -296,13 +296,13 @@ func windowOf(t Target, names []store.ModelName) int {
 		}
 	}
 	if IsFree(t.Provider.Kind) {
-		return 0 // it is what one's own server was started with
+		return 0 // it depends on how one's own server was started
 	}
 	return TableWindow(t.Model)
 }
 
-// fitTarget leaves out what has no room in a model with a smaller window than the
-// request was made for: a fallback, or the model of a program's round.
+// fitTarget drops what doesn't fit into a model with a smaller window than the request was
+// made for: a fallback, or the model of a program's round.
 func (r *Router) fitTarget(t Target, req *Request) {
 	window := t.Window
 	if window == 0 || requestTokens(*req) <= int64(promptTokens(window, req.MaxTokens)) {
@@ -316,13 +316,13 @@ func (r *Router) fitTarget(t Target, req *Request) {
 	}
 	req.Turns = slices.Clone(req.Turns)
 	if compactHistory(req, newest, promptTokens(window, req.MaxTokens)) {
-		req.Context = strings.TrimLeft(strings.TrimSuffix(req.Context, droppedNote)+droppedNote, "\n") // a fallback may be cut again
+		req.Context = strings.TrimLeft(strings.TrimSuffix(req.Context, droppedNote)+droppedNote, "\n") // a second fallback may cut the request again
 		r.log().Info("a conversation was cut for a model with a small window", "model", t.Name(), "window", window)
 	}
 }
 
-// openProvider returns the client of a provider and makes it on first use and after a
-// change of the record.
+// openProvider returns the client of a provider. It creates the client on first use and
+// after a change of the record.
 func (r *Router) openProvider(p store.Provider) (Model, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -340,8 +340,8 @@ func (r *Router) openProvider(p store.Provider) (Model, error) {
 	return m, nil
 }
 
-// sameProvider compares two readings of a record: each has the key as a Secret of
-// its own, which are not ==.
+// sameProvider compares two readings of a record: their keys are separate Secret values,
+// which are never ==.
 func sameProvider(a, b store.Provider) bool {
 	if a.Key.Reveal() != b.Key.Reveal() {
 		return false
@@ -350,7 +350,7 @@ func sameProvider(a, b store.Provider) bool {
 	return a == b
 }
 
-// pauseModel notes that a model wants to be left alone for a while.
+// pauseModel records that a model asked for a pause.
 func (r *Router) pauseModel(t Target, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -360,7 +360,7 @@ func (r *Router) pauseModel(t Target, d time.Duration) {
 	r.cool[t.Name()] = r.now().Add(min(d, maxCool))
 }
 
-// pausedLast moves those that want to be left alone to the end.
+// pausedLast moves the models that asked for a pause to the end.
 func (r *Router) pausedLast(targets []Target) []Target {
 	r.mu.Lock()
 	defer r.mu.Unlock()

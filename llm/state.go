@@ -6,21 +6,21 @@ import (
 	"nize/store"
 )
 
-// state is what a thread says about itself: see the package comment.
+// state is the state of a thread, derived from its turns: see the package comment.
 type state struct {
 	turns   []store.Turn     // the conversation's, or those of an agent that was called in it
-	next    int              // the first free place in the thread
-	step    *store.Turn      // the model's turn whose calls have no result yet
+	next    int              // the first free position in the thread
+	step    *store.Turn      // the model's turn with calls that have no result yet
 	missing []store.ToolCall // those calls
-	target  *store.Turn      // the last message that is to be answered now; nil if nobody waits
-	steps   int              // rounds with calls that were made for target
-	last    *store.Turn      // what was said last by the model, or the notice that ended a turn
-	late    bool             // a result came after the answer
-	private bool             // the model reads private results of the target's author, so what it says is private
+	target  *store.Turn      // the last message to be answered now; nil if there is none
+	steps   int              // rounds with calls made for target
+	last    *store.Turn      // the model's last turn, or the notice that ended a turn
+	late    bool             // a result arrived after the answer
+	private bool             // the model reads private results of the target's author, so its reply is private
 }
 
-// turnsIn are the turns of the conversation itself (in is ""), or of the agent that a
-// call of it called, as if they were a conversation.
+// turnsIn returns the turns of the conversation itself (in is ""), or those of the agent
+// called by the call in, as if they were a conversation.
 func turnsIn(all []store.Turn, in string) []store.Turn {
 	var out []store.Turn
 	for _, t := range store.InForce(all) {
@@ -35,10 +35,10 @@ func turnsIn(all []store.Turn, in string) []store.Turn {
 	return out
 }
 
-// readState reads the state of the conversation itself from a thread's turns.
+// readState returns the state of the conversation itself.
 func readState(all []store.Turn) state { return readStateIn(all, "") }
 
-// readStateIn reads the state of what [turnsIn] tells.
+// readStateIn returns the state of the turns selected by [turnsIn].
 func readStateIn(all []store.Turn, in string) state {
 	turns := turnsIn(all, in)
 	s := state{turns: turns, next: nextPlace(all)}
@@ -76,19 +76,19 @@ func readStateIn(all []store.Turn, in string) state {
 	return s
 }
 
-// isAnswer says whether a turn moves the conversation on from a message.
+// isAnswer reports whether a turn answers a message or continues towards an answer.
 func isAnswer(t store.Turn) bool {
 	return t.Role == store.FromModel || (t.Role == store.FromNize && t.Final)
 }
 
-// isStep says whether the turn is a step that needs results.
+// isStep reports whether the turn is a step that needs results.
 func isStep(t store.Turn) bool {
 	return t.Role == store.FromModel && len(t.Calls) > 0 && !t.Final
 }
 
-// unmetRequest is what a turn that ends with answer looked for first and found no tool
-// for: it searched, and then neither read about a tool nor ran one. "" is
-// nothing.
+// unmetRequest returns what the turn that ends with answer searched first, if no tool was
+// found for it: the model searched, and then neither read about a tool nor ran one.
+// Otherwise it returns "".
 func unmetRequest(s state, answer store.Turn) string {
 	if isStep(answer) {
 		return ""
@@ -112,13 +112,13 @@ func unmetRequest(s state, answer store.Turn) string {
 	return query
 }
 
-// searchQuery is what a search asked for.
+// searchQuery returns the query of a search.
 func searchQuery(c store.ToolCall) string {
 	var args struct {
 		Query string `json:"query"`
 	}
 	if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
-		return "" // the model was told what was wrong with it
+		return "" // the model was told what is wrong with it
 	}
 	return args.Query
 }
@@ -140,8 +140,8 @@ func unansweredCalls(step store.Turn, turns []store.Turn) []store.ToolCall {
 	return out
 }
 
-// joinMessages adds the messages of the same person that follow directly (other
-// people's end it): they are answered together.
+// joinMessages adds the directly following messages of the same person: they are answered
+// together.
 func joinMessages(turns []store.Turn, message *store.Turn) *store.Turn {
 	if message == nil {
 		return nil
@@ -155,7 +155,7 @@ func joinMessages(turns []store.Turn, message *store.Turn) *store.Turn {
 	}
 }
 
-// messageAfter is the first message after place n.
+// messageAfter returns the first message after position n.
 func messageAfter(turns []store.Turn, n int) *store.Turn {
 	for i := range turns {
 		if turns[i].Role == store.FromUser && turns[i].N > n {
@@ -165,7 +165,7 @@ func messageAfter(turns []store.Turn, n int) *store.Turn {
 	return nil
 }
 
-// messageAt is the message at place n.
+// messageAt returns the message at position n.
 func messageAt(turns []store.Turn, n int) *store.Turn {
 	for i := range turns {
 		if turns[i].Role == store.FromUser && turns[i].N == n {
@@ -175,7 +175,7 @@ func messageAt(turns []store.Turn, n int) *store.Turn {
 	return nil
 }
 
-// nextPlace is the first free place.
+// nextPlace returns the first free position.
 func nextPlace(turns []store.Turn) int {
 	if len(turns) == 0 {
 		return 0

@@ -14,15 +14,15 @@ import (
 	"nize/store/outage"
 )
 
-// answer is what became of one call of a step.
+// answer is the outcome of one call of a step.
 type answer struct {
-	text    string       // what the model is told
-	said    store.Text   // what a person is told of it where that is no result
-	ended   store.State  // of [store.Turn]
-	unmade  bool         // of [store.Turn]
+	text    string       // for the model
+	said    store.Text   // for a person, if there is no result
+	ended   store.State  // see [store.Turn]
+	unmade  bool         // see [store.Turn]
 	files   []store.File // pictures in the result
 	settled bool
-	// recorded says that a [store.Call] tells how it ended.
+	// recorded reports that a [store.Call] contains the outcome.
 	recorded bool
 	private  bool // for the requester alone
 }
@@ -33,10 +33,10 @@ func (a answer) unmadeCall() answer {
 	return a
 }
 
-// settleStep proposes, or looks up, every call of the step at once. When all are
-// settled it appends their results in the order of the calls. While some wait, it
-// appends only the results of calls without a record, such as lookups and calls that
-// were never made: nothing else would tell how they ended.
+// settleStep proposes, or looks up, every call of the step concurrently. When all are
+// settled, it appends their results in the order of the calls. While some wait, it appends
+// only the results of calls without a record, such as lookups and calls that were never
+// made: nothing else would record their outcome.
 func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 	by := messageAt(s.turns, s.step.Re).By
 	functions, err := w.functions(ctx, by)
@@ -45,7 +45,7 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 	}
 	answers := make([]answer, len(s.missing))
 	errs := make([]error, len(s.missing))
-	slots := make(chan struct{}, parallelCalls) // that many run at once
+	slots := make(chan struct{}, parallelCalls) // maximum number running at once
 	var wg sync.WaitGroup
 	for i, tc := range s.missing {
 		wg.Go(func() {
@@ -56,7 +56,7 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return true, nil // the next look stops
+		return true, nil // the next iteration handles the stop
 	}
 	if err := errors.Join(errs...); err != nil {
 		return false, err
@@ -81,14 +81,14 @@ func (w *work) settleStep(ctx context.Context, s state) (more bool, err error) {
 		}
 		s.turns, s.next = turnsIn(all, w.in), nextPlace(all)
 		if open--; len(unansweredCalls(*s.step, s.turns)) != open {
-			return true, nil // somebody else appends, too
+			return true, nil // another writer appends too
 		}
 	}
 	return !waits, nil
 }
 
-// answerCall serves one call. An error is one of the store's; all else is told to
-// the model.
+// answerCall serves one call. It returns only errors of the store; all other failures
+// become the model's answer.
 func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, functions []store.Function) (_ answer, err error) {
 	known := make([]string, len(functions))
 	for i, f := range functions {
@@ -109,7 +109,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 		return a.unmadeCall(), nil
 	}
 	if !slices.Contains(known, tc.Name) {
-		if _, err := w.Calls.GetCall(ctx, tc.ID); !errors.Is(err, store.ErrNotFound) { // it was made before the function went
+		if _, err := w.Calls.GetCall(ctx, tc.ID); !errors.Is(err, store.ErrNotFound) { // it was made before the function was removed
 			return w.executeCall(ctx, s, tc, line)
 		}
 		return failLine(unknownFunction(tc.Name, known))
@@ -154,7 +154,7 @@ func (w *work) answerCall(ctx context.Context, s state, tc store.ToolCall, funct
 	return answer{text: text, settled: true}, nil
 }
 
-// executeCall makes the call of a tool, or finds the one that was made.
+// executeCall makes a tool call, or finds the one that was made.
 func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line store.ToolLine) (answer, error) {
 	by := messageAt(s.turns, s.step.Re).By
 	c, err := w.Calls.GetCall(ctx, tc.ID)
@@ -191,7 +191,7 @@ func (w *work) executeCall(ctx context.Context, s state, tc store.ToolCall, line
 		line.Brief = store.Plain(brief(a.text))
 	case store.Failed:
 		line.Brief = store.BriefText(a.said)
-	default: // the line says how it ended; what the model is told of it is for the model
+	default: // the line shows the outcome; the text is only for the model
 		line.Brief = store.BriefText(c.Reason)
 	}
 	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &line})
@@ -218,7 +218,7 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 	w.sendProgress(store.Progress{Kind: "tool", ID: tc.ID, Tool: &store.ToolLine{Name: line.Name, State: line.State, Brief: line.Brief, Private: line.Private}})
 	req.ID, req.Thread, req.Agent, req.ByMeta = tc.ID, w.thread.ID, w.profile.ID, true
 	req.Why, req.Allowed, req.InPrivateTurn = s.step.Text, w.thread.Servers, s.step.For != ""
-	if req.InPrivateTurn { // others read the card, too
+	if req.InPrivateTurn { // others read the card too
 		req.Why = ""
 	}
 	req.Step = w.thread.ID + "/" + strconv.Itoa(s.step.N)
@@ -230,23 +230,21 @@ func (w *work) proposeCall(ctx context.Context, s state, tc store.ToolCall, line
 		return store.Call{}, err
 	case errors.Is(err, store.ErrExists):
 		return w.Calls.GetCall(ctx, tc.ID)
-	case outage.Is(err): // the model can do nothing about it
+	case outage.Is(err): // the model can't do anything about it
 		return store.Call{}, err
 	}
 	return store.Call{}, &modelError{w.refusal(err, req.Tool)}
 }
 
-// reportUnfit shows the gateway a use of a function whose arguments are unfit: it
-// turns that away, and what is turned away leaves an event there. The model is
-// told in words of our own.
+// reportUnfit passes a function call with invalid arguments to the gateway, which rejects
+// it and records an event. The model gets our own error message.
 func (w *work) reportUnfit(ctx context.Context, s state, tc store.ToolCall) {
 	if _, err := w.Tools.Meta(ctx, messageAt(s.turns, s.step.Re).By, w.scope(), tc); err != nil && ctx.Err() == nil {
 		w.Log.Error("reporting a function's unfit arguments", "function", tc.Name, "err", err)
 	}
 }
 
-// parseExecute reads the arguments of execute_tool. problem is told
-// to the model.
+// parseExecute decodes the arguments of execute_tool. problem is the answer for the model.
 func parseExecute(args string) (req store.Request, problem answer) {
 	if problem := checkArgs(args); problem.text != "" {
 		return req, problem
@@ -262,16 +260,16 @@ func parseExecute(args string) (req store.Request, problem answer) {
 	return store.Request{Tool: in.Tool, Args: in.Params, Beside: in.Beside}, answer{}
 }
 
-// forModel is what only a model can make something of; a person reads it as it is.
+// forModel returns an answer that only makes sense to a model; people see it unchanged.
 func forModel(text string) answer { return answer{text: text, said: store.Plain(text)} }
 
-// correct tells a person what is wrong, and a model also that this had no effect
-// and what to do.
+// correct returns an answer that says what is wrong; the model's version also says that the
+// call had no effect and what to do.
 func correct(said store.Text, do string) answer {
 	return answer{text: said.String() + ", so nothing was done. " + do, said: said}
 }
 
-// checkArgs says what is wrong with a function's arguments, if anything is.
+// checkArgs returns what is wrong with a function's arguments, if anything.
 func checkArgs(args string) answer {
 	const again = "Send the call again with one JSON object."
 	if _, err := store.Canonical([]byte(args)); err != nil && strings.TrimSpace(args) != "" {
@@ -297,7 +295,7 @@ func unknownFunction(name string, known []string) answer {
 	return correct(store.Textf("There is no function %q", brief(name)), do)
 }
 
-// refusal is what is told when the gateway made no call.
+// refusal returns the answer if the gateway made no call.
 func (w *work) refusal(err error, what string) answer {
 	var ce *store.CallError
 	if errors.As(err, &ce) {
@@ -309,7 +307,7 @@ func (w *work) refusal(err error, what string) answer {
 	return answer{text: "Nothing was done: " + said.String() + ".", said: said}
 }
 
-// withoutStop is what a text says as a part of a sentence.
+// withoutStop returns a text without its final period, as a part of a sentence.
 func withoutStop(t store.Text) store.Text {
 	text := strings.TrimSpace(t.String())
 	if cut := strings.TrimSuffix(text, "."); cut != t.String() {
@@ -318,8 +316,8 @@ func withoutStop(t store.Text) store.Text {
 	return t
 }
 
-// LastReplacement follows what replaced a call (edit, retry, ask again): the model gets
-// the result of the last one only.
+// LastReplacement follows the replacements of a call (edit, retry, ask again): the model
+// gets only the result of the last one.
 func LastReplacement(ctx context.Context, calls Calls, c store.Call) (store.Call, error) {
 	if !c.State.Final() || c.State == store.Done {
 		return c, nil
@@ -328,7 +326,7 @@ func LastReplacement(ctx context.Context, calls Calls, c store.Call) (store.Call
 	if err != nil {
 		return c, fmt.Errorf("listing calls: %w", err)
 	}
-	by := make(map[string]store.Call) // what replaced a call; lists are newest first
+	by := make(map[string]store.Call) // replacements, keyed by the replaced call; lists are newest first
 	for _, o := range all {
 		if _, ok := by[o.Replaces]; !ok && o.Replaces != "" {
 			by[o.Replaces] = o
@@ -344,8 +342,8 @@ func LastReplacement(ctx context.Context, calls Calls, c store.Call) (store.Call
 	return c, nil
 }
 
-// withdrawnBy says whether what the requester wrote since withdraws a call. One that
-// others decide survives it, and the message is answered after that.
+// withdrawnBy reports whether a later message of the requester cancels the call. If other
+// people decide the call, it stays, and the message is answered after it.
 func (w *work) withdrawnBy(ctx context.Context, by store.Caller, c store.Call) bool {
 	if !c.Waiting() {
 		return false
@@ -356,14 +354,15 @@ func (w *work) withdrawnBy(ctx context.Context, by store.Caller, c store.Call) b
 	return c.Policy == "" || c.Policy.Approvers().Alone()
 }
 
-// cancelCall cancels a waiting call for its requester and returns it as it then is.
+// cancelCall cancels a waiting call for its requester and returns it in its resulting
+// state.
 func (w *work) cancelCall(ctx context.Context, by store.Caller, c store.Call, why store.Text) store.Call {
 	d := store.Decision{Verb: store.Cancel, By: by.User, Name: by.Name, Surface: by.Surface, At: w.Now(), Digest: c.Digest, Reason: why, Auto: true}
 	done, err := w.Tools.Decide(ctx, by, c.ID, d)
 	if err == nil && done != nil {
 		return *done
 	}
-	// Somebody was first, or it expired: what counts is what is stored.
+	// Another decision was first, or the call expired: the stored state counts.
 	now, getErr := w.Calls.GetCall(ctx, c.ID)
 	if getErr != nil {
 		w.Log.Error("a waiting call could not be cancelled", "call", c.ID, "error", errors.Join(err, getErr))
@@ -372,13 +371,11 @@ func (w *work) cancelCall(ctx context.Context, by store.Caller, c store.Call, wh
 	return now
 }
 
-// maxRetriedLookups is how many of a conversation's newest calls are looked at for what
-// was made again.
+// maxRetriedLookups is how many of a conversation's newest calls are checked for retries.
 const maxRetriedLookups = 50
 
-// appendRetried looks, after the answer, for calls that were retried or asked for
-// again, of the last turn or of earlier ones, and reopens the last one with
-// their results.
+// appendRetried looks, after the answer, for calls of any turn that were retried or asked
+// for again, and reopens the last turn with their results.
 func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error) {
 	if s.last == nil {
 		return false, nil
@@ -412,7 +409,7 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 			if c.Private {
 				late.For = c.By
 			}
-			w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c}) // its images belong to the answer
+			w.sendProgress(store.Progress{Kind: "call", ID: tc.ID, Call: &c}) // its images are shown with the answer
 			_, err = w.appendTurn(ctx, s, late)
 			return true, err
 		}
@@ -420,12 +417,12 @@ func (w *work) appendRetried(ctx context.Context, s state) (more bool, err error
 	return false, nil
 }
 
-// finishedReplacement is the last of a call's chain, and whether it ended after the model
-// was told of it.
+// finishedReplacement returns the last replacement of a call, and whether it ended after
+// the model got the result.
 func (w *work) finishedReplacement(ctx context.Context, id string, told time.Time) (c store.Call, fresh bool, err error) {
 	c, err = w.Calls.GetCall(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return c, false, nil // refused before it existed, or retention took it
+		return c, false, nil // refused before it existed, or deleted by retention
 	}
 	if err != nil {
 		return c, false, err
@@ -436,7 +433,7 @@ func (w *work) finishedReplacement(ctx context.Context, id string, told time.Tim
 	return c, c.ID != id && c.State.Final() && c.Finished.After(told), nil
 }
 
-// resultOf is the newest result of a call.
+// resultOf returns the newest result of a call.
 func resultOf(turns []store.Turn, call string) (t *store.Turn) {
 	for i := range turns {
 		if turns[i].Role == store.FromTool && turns[i].CallID == call {
@@ -446,7 +443,7 @@ func resultOf(turns []store.Turn, call string) (t *store.Turn) {
 	return t
 }
 
-// outcome is what is told about a call that ended.
+// outcome returns the answer for a call that ended.
 func outcome(c store.Call, limit int) answer {
 	said, reason := withoutStop(c.Reason), ""
 	if said != (store.Text{}) {
@@ -492,11 +489,11 @@ func (w *work) maxResult(by store.Caller) int {
 
 const noOutput = "(no output)"
 
-// OutcomeText is what a model is told about a call that ended, with its result
-// cut to a limit.
+// OutcomeText returns what a model is told about a call that ended, with its result cut to
+// a limit.
 func OutcomeText(c store.Call, limit int) string { return outcome(c, limit).text }
 
-// resultText is a result as the model reads it, cut to a limit.
+// resultText returns a result as the model reads it, cut to a limit.
 func resultText(r *store.Result, limit int) string {
 	text := strings.ToValidUTF8(r.Text(), "\uFFFD")
 	if strings.TrimSpace(text) == "" {

@@ -11,48 +11,48 @@ import (
 	"nize/store"
 )
 
-// An agent that another one calls has its own turns in the same thread, marked with
-// the call (store.Turn.In). They are worked on as the conversation is: read, one
-// thing done, read again. So a call of a tool in there that waits for a yes waits
-// over restarts, the card stands in the person's chat, and whoever settles it calls
-// Work on the one thread there is. Rights, budgets and who is asked are the person's
-// own; model, prompt, tools, steps and approval mode are the called agent's.
+// An agent called by another has its own turns in the same thread, marked with the call
+// (store.Turn.In). They are processed like the conversation: read, do one thing, read
+// again. So if one of its tool calls needs approval, it waits across restarts, its card is
+// shown in the person's chat, and whoever settles it calls Work on the only thread. Rights,
+// budgets and approvers are those of the person; model, prompt, tools, steps and approval
+// mode are those of the called agent.
 
-// maxTask bounds what an agent is asked to do, in bytes.
+// maxTask limits the task given to an agent, in bytes.
 const maxTask = 64 << 10
 
-// Task is what a program has an agent do. The program's model is in the place of the
-// agent that calls another one.
+// Task is a task that a program gives to an agent. The program's model takes the part of
+// the agent that calls another one.
 type Task struct {
 	Thread  string // the conversation of the call
-	Call    string // the call's id: the same one goes on with what it began
+	Call    string // the call's id: the same id continues the same task
 	Agent   string
-	Args    string // of the call, JSON
+	Args    string // the call's arguments, JSON
 	By      store.Caller
-	Team    string      // of the [Bill]
-	Counted func(Reply) // is told of each answer of a model's; safe for concurrent use
+	Team    string      // see [Bill]
+	Counted func(Reply) // gets each reply of a model; must be safe for concurrent use
 }
 
-// TaskEnd is what a task came to so far.
+// TaskEnd is the progress or the result of a task.
 type TaskEnd struct {
 	Done   bool
-	Text   string // what the caller's model is told
+	Text   string // for the caller's model
 	Failed bool
-	Open   []store.Call // where it is not done: the calls that it waits for
+	Open   []store.Call // if not done: the calls that it waits for
 }
 
-// AgentFunction is the function by which a model calls an agent.
+// AgentFunction returns the function with which a model calls an agent.
 func AgentFunction(name string, a store.Agent) store.Function {
 	return store.Function{Name: name, Description: "Hands a task to the agent " + cmp.Or(a.Name, a.ID) + " and returns its answer.", Schema: agentSchema}
 }
 
-// RunTask goes on with a task until the agent has answered, or calls in it wait or
-// run; then it is to be run again when they have ended. A cancelled ctx leaves the
-// task where it is. Nothing else may work on that call at the same time.
+// RunTask continues a task until the agent has answered, or calls in it wait or run; then
+// it must be called again after they have ended. If ctx is cancelled, the task stays as it
+// is. Nothing else may work on that call at the same time.
 func (a *Agent) RunTask(ctx context.Context, t Task) (end TaskEnd, err error) {
 	whole, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { cancel(ErrShutdown) })() // it is no stop of a person's: the task stays open
+	defer context.AfterFunc(ctx, func() { cancel(ErrShutdown) })() // not a person's stop: the task stays open
 	thread, err := a.Threads.GetThread(whole, t.Thread)
 	if err != nil {
 		return end, err
@@ -70,7 +70,7 @@ func (a *Agent) RunTask(ctx context.Context, t Task) (end TaskEnd, err error) {
 	for _, open := range openCalls(all, []store.ToolCall{tc})[1:] {
 		c, err := a.Calls.GetCall(whole, open.ID)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // an agent's, or one that needs no record
+			continue // an agent's call, or one that needs no record
 		}
 		if err == nil {
 			c, err = LastReplacement(whole, a.Calls, c)
@@ -85,17 +85,16 @@ func (a *Agent) RunTask(ctx context.Context, t Task) (end TaskEnd, err error) {
 	return end, nil
 }
 
-// request is a call of an agent as its caller made it.
+// request is a call of an agent as made by its caller.
 type request struct {
 	call  store.ToolCall
 	agent string
 	by    store.Caller
-	only  string // for whom the turns are, "" is everybody
-	stale bool   // the requester wrote something else since
+	only  string // the only reader of the turns, "" for everybody
+	stale bool   // the requester has written another message since
 }
 
-// callAgent goes on with an agent that a call of this one called, until it has
-// answered or waits.
+// callAgent continues an agent that this one called, until it has answered or waits.
 func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, store.Text)) (answer, error) {
 	tc, id, by := r.call, r.agent, r.by
 	fail := func(a answer) (answer, error) {
@@ -116,7 +115,7 @@ func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, 
 		return answer{}, err
 	}
 	f := &work{Agent: w.Agent, thread: w.thread, fitting: w.Agent.fitting(), profile: profile, in: tc.ID, task: w.task, callers: append(w.callers[:len(w.callers):len(w.callers)], w.profile.ID)}
-	f.thread.Model = "" // what the person chose is for the agent that they talk with
+	f.thread.Model = "" // the person's choice only applies to the agent of their conversation
 	f.tell = func(p store.Progress) {
 		if p.Kind == "tool" || p.Kind == "call" || p.Kind == "notice" && p.Stored == "" {
 			w.sendProgress(p)
@@ -169,14 +168,14 @@ func (w *work) callAgent(ctx context.Context, r request, tell func(store.State, 
 	return answer{}, fmt.Errorf("agent %s gave up after %d rounds", id, maxRounds)
 }
 
-// withdrawOpen cancels the calls that a message of their requester withdraws. It returns
-// false if there were none, or others decide about another one, which goes on.
+// withdrawOpen cancels the calls that a message of their requester cancels. It returns
+// false if there were none, or if other people decide one of them, which then continues.
 func (w *work) withdrawOpen(ctx context.Context, by store.Caller, open []store.ToolCall) (all bool, err error) {
 	withdrawn, survives := false, false
 	for _, tc := range open {
 		c, err := w.Calls.GetCall(ctx, tc.ID)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // an agent's, or one that needs no record
+			continue // an agent's call, or one that needs no record
 		}
 		if err == nil {
 			c, err = LastReplacement(ctx, w.Calls, c)
@@ -194,13 +193,13 @@ func (w *work) withdrawOpen(ctx context.Context, by store.Caller, open []store.T
 	return withdrawn && !survives, nil
 }
 
-// beginTask stores what an agent is asked to do.
+// beginTask stores an agent's task.
 func (w *work) beginTask(ctx context.Context, r request, task string, n int) error {
 	t := store.Turn{Thread: w.thread.ID, N: n, Role: store.FromAgent, As: store.FromUser, In: r.call.ID, By: r.by, Text: task, For: r.only, At: w.Now()}
 	if err := w.Threads.Append(ctx, r.by, t, true); err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	} else if err != nil {
-		return nil // another turn came first: look again
+		return nil // another turn came first: read again
 	}
 	if w.AddEvent != nil {
 		caller := w.callers[len(w.callers)-1]
@@ -213,7 +212,7 @@ func (w *work) beginTask(ctx context.Context, r request, task string, n int) err
 	return nil
 }
 
-// agentAnswer is what an agent's caller is told of it.
+// agentAnswer returns the agent's answer for its caller.
 func agentAnswer(fs state, limit int, tell func(store.State, store.Text)) answer {
 	text := Truncate(fs.last.Text, limit)
 	if fs.last.Role == store.FromModel {
@@ -229,7 +228,8 @@ func agentAnswer(fs state, limit int, tell func(store.State, store.Text)) answer
 	return a
 }
 
-// openCalls are those calls and, of agents among them, what they wait for.
+// openCalls returns calls and, for calls of agents among them, the calls that they wait
+// for.
 func openCalls(all []store.Turn, calls []store.ToolCall) (open []store.ToolCall) {
 	for _, tc := range calls {
 		open = append(open, tc)

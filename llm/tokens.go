@@ -2,15 +2,14 @@ package llm
 
 import "nize/store"
 
-// tokenBytes is how many bytes of text make one token, as a rule of thumb over
-// English prose, JSON and code.
+// tokenBytes is the average number of bytes per token, over English prose, JSON and code.
 const tokenBytes = 3.6
 
-// EstimateTokens guesses the tokens of n bytes of text, for services that send
-// no usage and for the context budget.
+// EstimateTokens estimates the tokens of n bytes of text, for services that send no usage
+// and for the context budget.
 func EstimateTokens(n int) int64 { return int64(float64(n)/tokenBytes) + 1 }
 
-// EstimateUsage is the guessed usage of a round, marked as such.
+// EstimateUsage returns the estimated usage of a round, marked as such.
 func EstimateUsage(req Request, reply Reply) Usage {
 	out := len(reply.Text)
 	for _, c := range reply.Calls {
@@ -19,7 +18,7 @@ func EstimateUsage(req Request, reply Reply) Usage {
 	return Usage{Prompt: EstimateTokens(promptBytes(req)), Completion: EstimateTokens(out), Estimated: true}
 }
 
-// promptBytes is what a request weighs.
+// promptBytes returns the size of a request.
 func promptBytes(req Request) int {
 	n := len(req.System) + len(req.Context)
 	for _, f := range req.Functions {
@@ -31,13 +30,13 @@ func promptBytes(req Request) int {
 	return n
 }
 
-// requestTokens estimates the prompt of a request.
+// requestTokens estimates the tokens of a request's prompt.
 func requestTokens(req Request) int64 { return EstimateTokens(promptBytes(req)) }
 
-// bytesOf is how many bytes so many tokens are.
+// bytesOf returns the number of bytes of that many tokens.
 func bytesOf(tokens int) int { return int(float64(tokens) * tokenBytes) }
 
-// turnBytes is what a turn weighs in a request.
+// turnBytes returns the size of a turn in a request.
 func turnBytes(t store.Turn) int {
 	n := len(t.Text) + len(t.Opaque) + attachmentBytes(t)
 	for _, c := range t.Calls {

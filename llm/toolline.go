@@ -8,8 +8,8 @@ import (
 	"nize/store"
 )
 
-// askedText is what a function was asked, for a person: the words of a search, the
-// name of a tool, and otherwise the arguments.
+// askedText summarizes a function's arguments for a person: the words of a search, the name
+// of a tool, otherwise the arguments.
 func askedText(tc store.ToolCall) string {
 	var args struct {
 		Query    string `json:"query"`
@@ -30,7 +30,7 @@ func askedText(tc store.ToolCall) string {
 	return brief(tc.Args)
 }
 
-// foundNames is what a meta-tool found, for a person: names instead of JSON.
+// foundNames summarizes the result of a meta-tool for a person: names instead of JSON.
 func foundNames(text string) store.Text {
 	var answer struct {
 		Tools []struct {
@@ -62,5 +62,5 @@ func foundNames(text string) store.Text {
 	return store.Plain(strings.Join(names, ", "))
 }
 
-// brief is one short line of a text.
+// brief returns a text as one short line.
 func brief(text string) string { return store.Brief(text) }

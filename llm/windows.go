@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// MinWindow and MaxWindow bound what an admin may set: with less, no system prompt
-// with its functions would have room.
+// MinWindow and MaxWindow limit what an admin may set: with less, a system prompt with its
+// functions would not fit.
 const (
 	MinWindow = 4096
 	MaxWindow = 100_000_000
 )
 
-// windowsJSON says how many tokens models take, as providers published it. What is
-// not in it counts as unknown.
+// windowsJSON has the context windows of models as published by providers. A model that is
+// missing counts as unknown.
 //
 //go:embed windows.json
 var windowsJSON []byte
@@ -27,26 +27,26 @@ type windowTable struct {
 	Unit       string         `json:"unit"`
 	Sources    []string       `json:"sources"`
 	Exceptions []string       `json:"exceptions"`
-	Windows    map[string]int `json:"windows"` // by the beginning of a model's name
+	Windows    map[string]int `json:"windows"` // keyed by the beginning of a model's name
 }
 
-// windows is read when the first window is asked for.
+// windows is decoded when the first window is needed.
 var windows = sync.OnceValue(func() windowTable {
 	var t windowTable
 	d := json.NewDecoder(bytes.NewReader(windowsJSON))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
-		panic(fmt.Sprintf("windows.json: %v", err)) // it is ours, and a test reads it
+		panic(fmt.Sprintf("windows.json: %v", err)) // the file is embedded and tested
 	}
 	return t
 })
 
-// TableWindow is how many tokens a model of that name takes, prompt
-// and answer together; 0 is unknown.
+// TableWindow returns the context window of a model in tokens, for prompt and answer
+// together; 0 if unknown.
 func TableWindow(model string) int {
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	all := windows().Windows
-	for end := len(model); end > 0; end-- { // the longest first, and whole words only
+	for end := len(model); end > 0; end-- { // the longest prefix first, and only whole words
 		if end < len(model) && !strings.ContainsRune("-:@", rune(model[end])) {
 			continue
 		}

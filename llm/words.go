@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// SplitWords yields the pieces of a text, each a word with the space behind it, for
-// models that have their whole text at once.
+// SplitWords yields the pieces of a text, each a word with the space after it, for models
+// that have their whole text at once.
 func SplitWords(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for text != "" {
@@ -18,7 +18,7 @@ func SplitWords(text string) iter.Seq[string] {
 			for end < len(text) && strings.ContainsRune(" \n\t", rune(text[end])) {
 				end++
 			}
-			if end == 0 { // some other space at the start
+			if end == 0 { // other whitespace at the start
 				end = 1
 				for end < len(text) && text[end]&0xC0 == 0x80 {
 					end++

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// maxRounds bounds how often one Work looks at its thread: far more than
-	// the largest step limit needs, so that a fault can't make it spin.
+	// maxRounds limits how often one Work reads its thread: far more than the largest step
+	// limit needs, so that a bug can't make it loop forever.
 	maxRounds = 1000
-	// maxStepCalls bounds the calls that a model may propose in one round.
+	// maxStepCalls limits the calls that a model may propose in one round.
 	maxStepCalls = 32
-	// parallelCalls bounds how many of them run at once.
+	// parallelCalls limits how many of them run at once.
 	parallelCalls = 8
 )
 
@@ -28,30 +28,29 @@ type work struct {
 	*Agent
 	thread  store.Thread
 	profile store.Agent
-	in      string   // the call that called this agent; "" is the conversation itself
-	callers []string // the agents that called it, the first one first
-	task    *Task    // of a program that called the first of them; nil in a conversation
+	in      string   // the call that called this agent; "" for the conversation itself
+	callers []string // the agents that called it, outermost first
+	task    *Task    // the task if a program called the first of them; nil in a conversation
 
 	fitting Fitting
 
-	mu     sync.Mutex // guards what follows, which several calls of a step use at once
+	mu     sync.Mutex // guards the fields below, which concurrent calls of a step share
 	tell   func(store.Progress)
-	direct map[string]string // the tool behind a function's name
+	direct map[string]string // tools, keyed by function name
 }
 
 func (a *Agent) fitting() Fitting {
 	return Fitting{Models: a.Models, Config: a.Config, Window: a.Window, ContextTokens: a.ContextTokens, Log: a.Log}
 }
 
-// Work does the next things in a thread until it is answered or waits for
-// calls to settle, and tells what happens (tell may be nil). See the package
-// comment. It returns nil where a provider failed, since the thread then has a
-// notice that says so; errors are those of the store.
+// Work does the next things in a thread until it is answered or waits for calls, and
+// reports progress through tell, which may be nil. See the package comment. If a provider
+// fails, it returns nil, because the thread then has a notice that says so; it returns only
+// errors of the store.
 //
-// A cancelled ctx is a person's stop: what was said so far is stored as the
-// answer, waiting calls of the step are cancelled, and Work returns nil. Cancel
-// with the cause [ErrShutdown] to leave the thread open instead; Work then
-// returns that cause.
+// A cancelled ctx is a person's stop: Work stores the text so far as the answer, cancels
+// waiting calls of the step, and returns nil. To leave the thread open instead, cancel ctx
+// with the cause [ErrShutdown]; Work then returns that cause.
 func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
 	leave, err := a.lockThread(ctx, thread)
 	if err != nil {
@@ -80,9 +79,9 @@ func (w *work) sendProgress(p store.Progress) {
 	w.tell(p)
 }
 
-// nextStep looks at the thread and does one thing; more says whether to look again.
+// nextStep reads the thread and does one thing; more reports whether to read again.
 func (w *work) nextStep(ctx context.Context, thread string) (more bool, err error) {
-	// A stop must still be able to read the thread and to write.
+	// A stop must still be able to read the thread and write to it.
 	read, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if w.thread, err = w.Threads.GetThread(read, thread); err != nil {
@@ -132,7 +131,7 @@ func (w *work) stopTurn(ctx context.Context, s state, text string) error {
 	return w.endTurn(ctx, s, store.Progress{Kind: "notice", Said: store.Textf("Stopped.")})
 }
 
-// endTurn closes the turn with nize's own words.
+// endTurn closes the turn with a text of nize's own.
 func (w *work) endTurn(ctx context.Context, s state, p store.Progress) error {
 	p.Text = p.Said.String()
 	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromNize, Text: p.Text, Said: p.Said, Final: true, Re: s.target.N})
@@ -144,7 +143,7 @@ func (w *work) endTurn(ctx context.Context, s state, p store.Progress) error {
 	return nil
 }
 
-// storePartial stores what was said so far as the answer.
+// storePartial stores the text so far as the answer.
 func (w *work) storePartial(ctx context.Context, s state, text string) (stored bool, err error) {
 	at, err := w.appendTurn(ctx, s, store.Turn{Role: store.FromModel, Text: text, Finish: FinishCut, Final: true, Re: s.target.N})
 	if at != "" {
@@ -153,10 +152,9 @@ func (w *work) storePartial(ctx context.Context, s state, text string) (stored b
 	return at != "", err
 }
 
-// appendTurn stores a turn behind all others. Messages that arrived meanwhile are
-// no obstacle: Re says that the turn hasn't read them. If anything else did,
-// somebody else was first: at is "" instead of the turn's id, and the thread
-// must be looked at again.
+// appendTurn stores a turn after all others. It may follow messages that arrived meanwhile,
+// because its Re shows that it hasn't read them. If anything else was appended, another
+// writer was first: at is "" instead of the turn's id, and the thread must be read again.
 func (w *work) appendTurn(ctx context.Context, s state, t store.Turn) (at string, err error) {
 	t.Thread, t.At, t.N = w.thread.ID, w.Now(), s.next
 	if s.private && t.Role != store.FromTool {
@@ -191,7 +189,7 @@ func (w *work) appendTurn(ctx context.Context, s state, t store.Turn) (at string
 	}
 }
 
-// generate asks the model once more and stores what it says.
+// generate asks the model once more and stores its reply.
 func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	limit, err := w.maxSteps(ctx, s)
 	if err != nil {
@@ -220,14 +218,14 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, w.stopTurn(ctx, s, text)
-	case outage.Is(err): // nobody could be billed: it is asked again
+	case outage.Is(err): // the call could not be booked: ask again later
 		return false, err
 	case err != nil && text == "" && isTooLong(err) && w.fitting.tighten(req, whole, s.target.N):
 		return true, nil
 	case err != nil:
 		return true, w.reportFailure(ctx, s, text, err)
 	case atLimit:
-		// Calls against the order not to are not made.
+		// Calls made despite NoCalls are dropped.
 		if len(reply.Calls) > 0 {
 			reply.Calls, reply.Opaque = nil, nil
 		}
@@ -244,7 +242,7 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	for i := range ids {
 		ids[i] = w.NewID(w.Now())
 	}
-	slices.Sort(ids) // surfaces order calls by id, and ids of one millisecond are random
+	slices.Sort(ids) // surfaces sort calls by id, and ids of one millisecond are random
 	for i, id := range ids {
 		turn.Calls[i].ID = id
 	}
@@ -259,22 +257,21 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		return true, nil // the next look stops
+		return true, nil // the next iteration handles the stop
 	}
 	return true, err
 }
 
-// emptyFaults are why a reply has neither text nor calls.
+// emptyFaults maps finish reasons to faults for replies with neither text nor calls.
 var emptyFaults = map[string]Fault{FinishLength: FaultLength, FinishWithheld: FaultWithheld}
 
-// CheckReply returns the reply as it counts: with a remark if it is not whole, and
-// with no more calls than a step may have. One that has neither text
-// nor calls is a [*ProviderError]; of [FaultAnswer], where the model may do better
-// if it is asked again.
+// CheckReply returns the reply with a remark if it is incomplete, and with no more calls
+// than a step may have. If it has neither text nor calls, CheckReply returns a
+// [*ProviderError], with [FaultAnswer] if asking again may help.
 func CheckReply(reply Reply) (Reply, error) {
 	if strings.TrimSpace(reply.Text) == "" && len(reply.Calls) == 0 {
 		provider, _, _ := strings.Cut(reply.Model, "/")
-		if fault := emptyFaults[reply.Finish]; fault != "" { // it would be the same again
+		if fault := emptyFaults[reply.Finish]; fault != "" { // asking again would give the same
 			return reply, &ProviderError{Provider: provider, Fault: fault}
 		}
 		return reply, &ProviderError{Provider: provider, Fault: FaultAnswer, Message: "the answer was empty"}
@@ -288,7 +285,7 @@ func CheckReply(reply Reply) (Reply, error) {
 	return reply, nil
 }
 
-// Partial returns why a reply is not whole, "" if it is.
+// Partial returns why a reply is incomplete, "" if it is complete.
 func Partial(finish string) string {
 	if store.FinishRemark(finish) == (store.Text{}) {
 		return ""
@@ -296,8 +293,8 @@ func Partial(finish string) string {
 	return finish
 }
 
-// askModel calls the model, which books the cost. An answer without text and calls
-// is asked for once more. text is what was shown, also with an error.
+// askModel calls the model, which books the cost. It asks once more if the reply has
+// neither text nor calls. text is what was shown, even with an error.
 func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply, text string, err error) {
 	var shown strings.Builder
 	delta := func(d Delta) {
@@ -308,12 +305,12 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 		w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text}))
 	}
 	model := w.thread.Model
-	chosen := model != "" || w.profile.Model == "" // by the person, not by who made the agent
+	chosen := model != "" || w.profile.Model == "" // by the person instead of the agent's author
 	if model == "" {
 		model = w.profile.Model
 	}
 	by := s.target.By
-	if chosen && w.MayAsk != nil && w.task == nil { // programs may ask for each
+	if chosen && w.MayAsk != nil && w.task == nil { // programs may use every model
 		if err := w.MayAsk(ctx, by, w.groupsOf(ctx, by), model); err != nil {
 			return reply, "", err
 		}
@@ -343,11 +340,11 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 	return reply, shown.String(), err
 }
 
-// forAdmin says whether admins alone read the answer; in a channel others do.
+// forAdmin reports whether only admins read the answer; in a channel, others do too.
 func (w *work) forAdmin(s state) bool { return s.target.By.IsAdmin() && !w.thread.Address.Shared() }
 
-// reportFailure tells the person in one sentence that there is no answer, keeps what
-// was shown of it, and writes the cause to the log.
+// reportFailure tells the person in one sentence why there is no answer, stores the text
+// shown so far, and logs the cause.
 func (w *work) reportFailure(ctx context.Context, s state, text string, cause error) error {
 	why := sentence(cause, w.forAdmin(s))
 	var full *store.BudgetError
@@ -371,7 +368,7 @@ func (w *work) reportFailure(ctx context.Context, s state, text string, cause er
 	return w.endTurn(ctx, s, store.Progress{Kind: "error", Said: why})
 }
 
-// reportStepLimit says once that the step limit is reached.
+// reportStepLimit reports once that the step limit is reached.
 func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again bool, err error) {
 	said := store.Textf("I stopped using tools after %d steps, the limit for one turn.", limit)
 	for _, t := range s.turns {
@@ -386,7 +383,7 @@ func (w *work) reportStepLimit(ctx context.Context, s state, limit int) (again b
 	return true, err
 }
 
-// maxSteps is the person's limit, which the configuration bounds, or the agent's if
+// maxSteps returns the person's step limit, which the configuration caps, or the agent's if
 // that is lower.
 func (w *work) maxSteps(ctx context.Context, s state) (int, error) {
 	own, err := store.ReadConfig(ctx, w.Config, s.target.By.User)
@@ -400,15 +397,16 @@ func (w *work) maxSteps(ctx context.Context, s state) (int, error) {
 	return max(limit, 1), nil
 }
 
-// turnID names the model's turn that is being written: stable while it is.
+// turnID returns the id of the model's turn in progress, which doesn't change while it is
+// written.
 func (w *work) turnID(s state) string { return store.TurnID(w.thread.ID, s.next) }
 
-// scope is what the thread and its agent narrow the tools to.
+// scope returns the tools to which the thread and its agent are limited.
 func (w *work) scope() store.Scope {
 	return store.Scope{Agent: w.profile.ID, Servers: w.thread.Servers, Thread: w.thread.ID}
 }
 
-// functions is what the model is offered in this turn.
+// functions returns what the model is offered in this turn.
 func (w *work) functions(ctx context.Context, by store.Caller) ([]store.Function, error) {
 	own, err := store.ReadConfig(ctx, w.Config, by.User)
 	if err != nil {
@@ -427,7 +425,7 @@ func (w *work) functions(ctx context.Context, by store.Caller) ([]store.Function
 	return w.addAgents(ctx, by, f)
 }
 
-// zone is the person's, UTC where it is not known.
+// zone returns the person's time zone, UTC if unknown.
 func (w *work) zone() *time.Location {
 	zone, err := time.LoadLocation(w.thread.Zone)
 	if err != nil {
@@ -436,7 +434,7 @@ func (w *work) zone() *time.Location {
 	return zone
 }
 
-// localTime is when the person wrote, in their own zone.
+// localTime returns when the person wrote, in their time zone.
 func (w *work) localTime(at time.Time) string {
 	zone, err := time.LoadLocation(w.thread.Zone)
 	if err != nil || w.thread.Zone == "" {

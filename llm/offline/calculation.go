@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// The form of a message often says more than its words: "17*23" has none that a
-// search could find, and "half of 86" none that a calculator knows.
+// The form of a message often says more than its words: "17*23" has no word that a search
+// could find, and "half of 86" has none that a calculator understands.
 
-// form is what a message asks for by its form: words for the search, and those of
-// which a tool for it has one in its name or description.
+// form is what a message's form reveals: words for the search, and words of which a
+// suitable tool has one in its name or description.
 type form struct{ hint, words string }
 
 var (
@@ -21,7 +21,7 @@ var (
 	rememberRE = regexp.MustCompile(`(?i)^(?:please )?(?:remember|remind me|note|jot down)\s+(?:to|that|down)?\b`)
 )
 
-// formOf is the form of a message; one without is empty.
+// formOf returns the form of a message; it is empty if there is none.
 func formOf(text string) form {
 	switch text = rephrase(text); {
 	case expression(text) != "":
@@ -42,8 +42,8 @@ func formOf(text string) form {
 	return form{}
 }
 
-// calculations are the ways in which people ask for one in words. N stands for a
-// number, P for "percent"; operators join the numbers of a list.
+// calculations are the ways in which people ask for one in words. N stands for a number, P
+// for "percent"; operators join the numbers of a list.
 var calculations = []struct{ words, to string }{
 	{`N P of N`, "$1/100*$2"}, {`N P off(?: of)? N`, "$2-$2*$1/100"}, {`add N P to N`, "$2+$2*$1/100"}, {`(?:subtract|take) N P (?:from|off) N`, "$2-$2*$1/100"},
 	{`N (?:plus|\+) N P`, "$1+$1*$2/100"}, {`N (?:minus|-) N P`, "$1-$1*$2/100"}, {`square root of N`, "sqrt($1)"}, {`cube root of N`, "cbrt($1)"},
@@ -53,8 +53,8 @@ var calculations = []struct{ words, to string }{
 	{`(?:sum|total) of LIST`, "+"}, {`add(?: up)? LIST`, "+"}, {`product of LIST`, "*"}, {`(?:average|mean) of LIST`, "avg"},
 }
 
-// sums are calculations, compiled when they are first needed: nized starts without
-// a planner most of the time.
+// sums are calculations, compiled when they are first needed, because nized mostly runs
+// without the planner.
 var sums = sync.OnceValue(func() (all []*regexp.Regexp) {
 	number := `\s*[$€£]?(\d+(?:\.\d+)?)[$€£]?\s*`
 	forms := strings.NewReplacer(" N ", number, " N", number, "N ", number, "N", number, "P", `(?:%|percent|per cent)`, "LIST", `([$€£]?\d[\d.]*(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s+to\s+)[$€£]?\d[\d.]*)+)`)
@@ -71,11 +71,11 @@ var (
 	mathWords   = regexp.MustCompile(`(?i)\s*\b(plus|minus|times|multiplied by|divided by|over|to the power of)\b\s*`)
 	signs       = strings.NewReplacer("×", "*", "·", "*", "÷", "/", "−", "-")
 	signOf      = map[string]string{"plus": "+", "minus": "-", "times": "*", "multiplied by": "*", "divided by": "/", "over": "/", "to the power of": "^"}
-	// mathOnlyRE is a message that has little but a calculation.
+	// mathOnlyRE matches a message with little more than a calculation.
 	mathOnlyRE = regexp.MustCompile(`(?i)^(?:(?:please|what(?:'s|’s| is| are)?|how much is|calculate|compute|solve|evaluate)\s+)*([-+(\d.][\d\s.,+\-*/^%()]*[\d)!%])[\s=?!.]*$`)
 )
 
-// expression is the calculation that a message asks for, in signs or words, or "".
+// expression returns the calculation that a message asks for, in signs or words, or "".
 func expression(text string) string {
 	text = thousandsRE.ReplaceAllStringFunc(strings.TrimSpace(text), func(n string) string { return strings.ReplaceAll(n, ",", "") })
 	for i, re := range sums() {

@@ -1,24 +1,24 @@
-// Package offline is the built-in planner, offline/planner: a model without a
-// key, a network or a language model. It serves the first run, tests
-// and outages, and says what it is.
+// Package offline is the built-in planner, offline/planner: a model without a key, a
+// network or a language model.
 //
-// It follows one plan, and reads from the history how far it came:
+// It serves the first run, tests and outages, and says what it is. It follows one plan, and
+// reads its progress from the history:
 //
 //	a message          ─► discover_tools with its words
 //	tools were found   ─► get_tool_schema of the best ones
 //	schemas are known  ─► fill the arguments from the words; the first tool
 //	                      with all required ones is executed
 //	one is missing     ─► ask for it; the next message supplies it
-//	a result is there  ─► show it
+//	there is a result  ─► show it
 //
-// If the tools themselves are offered, the first two steps fall away.
+// If the tools themselves are offered, the first two steps are skipped.
 //
-// Which argument was asked for is kept with the turn (store.Turn.Opaque), so
-// the planner itself remembers nothing. The same history gives the same reply,
-// in its reader's language.
+// The argument that was asked for is stored with the turn (store.Turn.Opaque), so the
+// planner itself has no state. The same history gives the same reply, in its reader's
+// language.
 //
-// request.go finds arguments in a sentence, calculation.go the sums that people ask
-// for in words, schema.go reads what a tool wants, sentences.go has the words.
+// request.go finds arguments in a sentence, calculation.go calculations in words; schema.go
+// reads a tool's parameters, sentences.go has the texts.
 package offline
 
 import (
@@ -39,23 +39,23 @@ const (
 	listDomains   = "list_tool_domains"
 
 	maxMessage   = 8 << 10 // bytes of a message that are read
-	candidates   = 3       // how many of the found tools are looked at
-	nearScore    = 0.6     // the share of the best tool's score that another needs
-	trustedScore = 0.6     // from which the search is believed without a common word
+	candidates   = 3       // how many of the found tools are considered
+	nearScore    = 0.6     // the fraction of the best tool's score that another needs
+	trustedScore = 0.6     // above it, a search result is used even without a common word
 )
 
-// Planner is the model. Its zero value works, and speaks English.
+// Planner is the model. Its zero value works, in English.
 type Planner struct {
 	say func(locale string, t store.Text) string
 }
 
-// New returns the planner. say prints one of its sentences in the language of a
-// BCP 47 locale; nil is English for all.
+// New returns the planner. say translates one of its sentences for a BCP 47 locale; nil
+// means English for all.
 func New(say func(locale string, t store.Text) string) *Planner { return &Planner{say} }
 
 var _ llm.Model = (*Planner)(nil)
 
-// memo is what the planner keeps with its own turns.
+// memo is what the planner stores with its own turns.
 type memo struct {
 	Planner bool            `json:"planner"` // marks it as ours
 	Tool    string          `json:"tool,omitempty"`
@@ -64,22 +64,22 @@ type memo struct {
 	Ask     string          `json:"ask,omitempty"` // the argument that was asked for
 	Approve bool            `json:"approve,omitempty"`
 
-	Introduced bool `json:"introduced,omitempty"` // it said what it is
+	Introduced bool `json:"introduced,omitempty"` // it has introduced itself
 }
 
-// readMemo reads what was kept with a turn of the planner.
+// readMemo returns what was stored with a turn of the planner.
 func readMemo(t store.Turn) (m memo, ok bool) {
 	return m, t.Role == store.FromModel && json.Unmarshal(t.Opaque, &m) == nil && m.Planner
 }
 
-// round is one look at the history.
+// round is the state of one Generate.
 type round struct {
 	voice
 	req    llm.Request
 	text   string // the newest message
 	at     time.Time
-	before []store.Turn // what was said before it
-	since  []store.Turn // what was done about it
+	before []store.Turn // the turns before it
+	since  []store.Turn // the turns after it
 }
 
 // Generate does the next step of the plan.
@@ -129,7 +129,7 @@ var (
 	whichRE    = regexp.MustCompile(`(?i)^(?:(?:which|what) tools?|(?:is|are) there (?:a |any )?tools?|do you have (?:a |any )?tools?|(?:find|search|list|show)(?: me)?(?: a| the| all)? tools?)\s+(?:(?:that|which|can|could|would|will|do|does|is|are|should|to|for|about|helps?|i use|i need|there|you have)\s+)*(.+?)[\s?!.]*$`)
 )
 
-// nextReply is the next step of the plan.
+// nextReply returns the next step of the plan.
 func (r round) nextReply() llm.Reply {
 	if len(r.req.Functions) == 0 {
 		return r.sentence(noTools)
@@ -170,7 +170,7 @@ func (r round) nextReply() llm.Reply {
 	return llm.Reply{Text: r.outcome(executed.ToolID, results[0])}
 }
 
-// lastStep is the last step with calls since the message, and its results.
+// lastStep returns the last step with calls since the message, and its results.
 func (r round) lastStep() (*store.Turn, []store.Turn) {
 	for i, step := range slices.Backward(r.since) {
 		if step.Role != store.FromModel || len(step.Calls) == 0 {
@@ -219,8 +219,8 @@ func (r round) offers(function string) bool {
 	return slices.ContainsFunc(r.req.Functions, func(f store.Function) bool { return f.Name == function })
 }
 
-// addSupplied reads the message as the argument that was asked for. ok is false
-// if nothing was asked, or it rather is a new request.
+// addSupplied reads the message as the argument that was asked for. ok is false if nothing
+// was asked, or if the message looks like a new request.
 func (r round) addSupplied() (reply llm.Reply, ok bool) {
 	m, asked := memo{}, false
 	for _, t := range slices.Backward(r.before) {
@@ -266,7 +266,7 @@ func answerFor(p param, r *request) (json.RawMessage, bool) {
 	case p.kind != "string" || len(p.enum) > 0:
 		return convert(p, r.text)
 	case p.isTime() || !place && !p.takesFreeText():
-		return nil, false // it has a form, and nothing in the message has it
+		return nil, false // the argument has a form that nothing in the message matches
 	case !p.named(textWords) && (strings.HasSuffix(r.text, "?") || words > 8 || place && words > 4):
 		return nil, false // that is a new request
 	}
@@ -275,7 +275,7 @@ func answerFor(p param, r *request) (json.RawMessage, bool) {
 
 var zoneRE = regexp.MustCompile(`\(([A-Za-z]+(?:/[A-Za-z_+-]+)+)\)`)
 
-// request is the message to extract from, with its time in the person's zone.
+// request returns the message for extraction, with its time in the person's time zone.
 func (r round) request() *request {
 	at := r.at
 	if m := zoneRE.FindStringSubmatch(r.req.Context); m != nil {
@@ -286,10 +286,10 @@ func (r round) request() *request {
 	return &request{text: rephrase(r.text), at: at}
 }
 
-// sentence is a reply of one sentence.
+// sentence returns a reply of one sentence.
 func (r round) sentence(t store.Text) llm.Reply { return llm.Reply{Text: r.voice(t)} }
 
-// callReply is a reply that calls one function.
+// callReply returns a reply that calls one function.
 func callReply(name string, args any) llm.Reply {
 	return llm.Reply{Calls: []store.ToolCall{{Name: name, Args: string(jsonOf(args))}}}
 }

@@ -16,14 +16,14 @@ type discoverArgs struct {
 	Min   *float64 `json:"min_similarity,omitempty"`
 }
 
-// found is one tool of an answer of discover_tools.
+// found is one tool in the result of discover_tools.
 type found struct {
 	ID          string  `json:"tool_id"`
 	Description string  `json:"description"`
 	Score       float64 `json:"score"`
 }
 
-// described is what get_tool_schema answers.
+// described is the result of get_tool_schema.
 type described struct {
 	ID            string          `json:"tool_id"`
 	Name          string          `json:"name"`
@@ -32,7 +32,7 @@ type described struct {
 	NeedsApproval bool            `json:"needs_approval"`
 }
 
-// describeFound looks at what was found.
+// describeFound handles the tools that were found.
 func (r round) describeFound(call store.ToolCall, result store.Turn) llm.Reply {
 	var doc struct {
 		Tools []found `json:"tools"`
@@ -51,7 +51,7 @@ func (r round) describeFound(call store.ToolCall, result store.Turn) llm.Reply {
 	case args.Min != nil:
 		return llm.Reply{Text: r.notFound(append(which, r.text)[len(which)/2], tools)}
 	case len(tools) == 0:
-		zero := 0.0 // anything that is near, to name it
+		zero := 0.0 // any similar tool, to mention it
 		return callReply(discoverTools, discoverArgs{Query: args.Query, TopK: 3, Min: &zero})
 	case which != nil:
 		return llm.Reply{Text: r.toolList(which[1], tools)}
@@ -65,8 +65,8 @@ func (r round) describeFound(call store.ToolCall, result store.Turn) llm.Reply {
 	return reply
 }
 
-// useOffered is the plan if the tools themselves are offered, as in a round of a
-// program: the one that fits the words best is called by its own name.
+// useOffered follows the plan if the tools themselves are offered, as in a program's round:
+// it calls the tool that fits the words best by its own name.
 func (r round) useOffered(list bool) llm.Reply {
 	var all []found
 	var fitting []described
@@ -85,11 +85,11 @@ func (r round) useOffered(list bool) llm.Reply {
 	return r.proposeBest(fitting)
 }
 
-// asksRE is a message that asks for something rather than gives it.
+// asksRE matches a message that asks for something rather than supplies it.
 var asksRE = regexp.MustCompile(`(?i)^(?:please )?(?:what|show|list|which|how|when|where|who|tell|give|is|are)\b`)
 
-// proposeBest fills the arguments of the tools, the best one first, and takes the
-// one that fits.
+// proposeBest fills in the arguments of the tools, the best tool first, and takes the first
+// that fits.
 func (r round) proposeBest(tools []described) llm.Reply {
 	best, filled := -1, arguments{}
 	for i, d := range tools {
@@ -132,12 +132,13 @@ func (r round) proposeCall(m memo, f arguments) llm.Reply {
 var filler, weakWords = vocabulary(`a an the this that these those my me i you your we us please can could would will
 	do does did is are was what what's whats which how who where when tell give show get make want need like to of in
 	for on at about from with and some any it let let's use run call find now`),
-	// Words that ask for nearly everything: a tool that has them need not be what is meant.
+	// Words that occur in nearly every request: a tool that has them is not necessarily
+	// what is meant.
 	vocabulary(`add make create show get give find list tell write read generate send do compute count return convert put set
 	take say text name number many much long old one new good first last far today now other more most own any all every each how
 	yes than then there here time`)
 
-// vocabulary is the stems of a text's words.
+// vocabulary returns the stems of a text's words.
 func vocabulary(text string) map[string]bool {
 	words := make(map[string]bool)
 	for w := range strings.FieldsFuncSeq(strings.ToLower(text), notWord) {
@@ -150,7 +151,7 @@ func notWord(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '\'' || r >= 0x80)
 }
 
-// stem cuts the endings of words, enough to meet "counts" with "count".
+// stem removes a word's ending, enough to match "counts" with "count".
 func stem(w string) string {
 	for _, end := range []string{"ing", "es", "ed", "s"} {
 		if cut, ok := strings.CutSuffix(w, end); ok && len(cut) >= 3 {
@@ -160,15 +161,15 @@ func stem(w string) string {
 	return strings.TrimSuffix(w, "e")
 }
 
-// fits reports whether a tool may be what a message asks for: the search is sure,
-// or the message has its form, or the first of the words that count is the tool's,
-// or half of them are.
+// fits reports whether a tool may be what a message asks for: if the search is certain, the
+// message has the tool's form, the first significant word is the tool's, or half of the
+// significant words are.
 func (t found) fits(text string) bool {
 	words := vocabulary(t.ID + " " + t.Description)
 	if f := formOf(text); f.hint != "" {
 		return slices.ContainsFunc(strings.Fields(f.words), func(w string) bool { return words[stem(w)] })
 	}
-	text, _, _ = strings.Cut(rephrase(text), ":") // a value stands behind it
+	text, _, _ = strings.Cut(rephrase(text), ":") // a value follows it
 	known, all, leads := 0, 0, false
 	for w := range strings.FieldsFuncSeq(strings.ToLower(quotedRE.ReplaceAllString(urlRE.ReplaceAllString(text, " "), " ")), notWord) {
 		if s := stem(w); !filler[s] && !weakWords[s] && len(w) > 1 && (w[0] < '0' || w[0] > '9') {

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// This file finds arguments in a sentence: numbers with units, times, places,
-// quoted text and so on.
+// This file finds arguments in a sentence: numbers with units, times, places, quoted text
+// and so on.
 
 type span struct{ from, to int }
 
-// request is a person's message, and what of it is an argument already, so that
-// one thing isn't used for two.
+// request is a person's message, with the parts that are already used as arguments, so that
+// nothing is used twice.
 type request struct {
 	text string
 	used []span
-	at   time.Time // when it was written, in the person's zone
+	at   time.Time // when it was written, in the person's time zone
 }
 
-// rephrasings write what is asked in the order in which arguments are found.
+// rephrasings put a request into the order in which arguments are found.
 var rephrasings = []struct {
 	re *regexp.Regexp
 	to string
@@ -41,16 +41,16 @@ func rephrase(text string) string {
 	return text
 }
 
-// arguments is what could be told from the words.
+// arguments are those found in the words.
 type arguments struct {
 	args    map[string]json.RawMessage
 	missing []param // required ones, in order
-	told    int     // arguments that came from the words
+	told    int     // number of arguments from the words
 }
 
 func (f arguments) raw() json.RawMessage { return jsonOf(f.args) }
 
-// jsonOf is v as JSON; what is passed here always has one.
+// jsonOf returns v as JSON; the values passed here can always be encoded.
 func jsonOf(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -59,8 +59,8 @@ func jsonOf(v any) json.RawMessage {
 	return b
 }
 
-// fillArguments finds the arguments of a tool in a message. about is the tool's name
-// and description: words of theirs ask for the tool and are no argument.
+// fillArguments finds the arguments of a tool in a message. about is the tool's name and
+// description: its words ask for the tool and are not arguments.
 func fillArguments(params []param, r *request, about string) arguments {
 	f := arguments{args: make(map[string]json.RawMessage)}
 	for _, find := range finders {
@@ -85,7 +85,7 @@ func fillArguments(params []param, r *request, about string) arguments {
 			f.missing = append(f.missing, p)
 		}
 	}
-	// What is left of the message is the one text that is missing.
+	// If a single text is missing, it is the unused rest of the message.
 	if len(f.missing) == 1 && f.missing[0].takesFreeText() && (f.told == 0 || f.missing[0].named(textWords+queryWords)) {
 		if rest := r.rest(vocabulary(about)); rest != "" {
 			f.args[f.missing[0].name] = jsonOf(rest)
@@ -109,13 +109,13 @@ func (p param) takesFreeText() bool {
 	return p.kind == "string" && len(p.enum) == 0 && p.format == "" && !p.named(originWords+" "+destinationWords+" "+timeWords+" "+placeWords+" "+formWords)
 }
 
-// finder looks for the value of one argument. Finders are in the order of how
-// sure they are; each may take only what those before have left.
+// finder looks for the value of one argument. Finders are ordered by certainty; each may
+// only use what the earlier ones left.
 type finder func(p param, r *request) (json.RawMessage, span, bool)
 
 var finders = []finder{findNamed, findEnum, findBool, findPattern, findNumber, findFrom, findTo, findPlace, findText}
 
-// find returns the first match that is free: its first group that took part, or all.
+// find returns the first unused match: its first group that took part, or all of it.
 func (r *request) find(re *regexp.Regexp) (string, span, bool) {
 	for at := 0; at < len(r.text); {
 		m := re.FindStringSubmatchIndex(r.text[at:])
@@ -195,7 +195,7 @@ var (
 	numberRE = regexp.MustCompile(`(?:^|[^\w.,])([-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+−]?\d+(?:\.\d+)?)`)
 )
 
-// findPattern finds what has a form of its own.
+// findPattern finds values with a recognizable form.
 func findPattern(p param, r *request) (v json.RawMessage, s span, ok bool) {
 	var text string
 	switch {
@@ -210,7 +210,7 @@ func findPattern(p param, r *request) (v json.RawMessage, s span, ok bool) {
 	case p.named("dice notation roll"):
 		text, s, ok = r.find(diceRE)
 		if text = strings.ToLower(strings.ReplaceAll(text, " ", "")); strings.HasPrefix(text, "d") {
-			text = "1" + text // not every tool reads d20
+			text = "1" + text // not every tool accepts d20
 		}
 	case p.named("expression expr formula calculation equation math"):
 		text, s = expression(r.text), span{0, len(r.text)}
@@ -231,7 +231,7 @@ func (p param) isTime() bool {
 	return strings.HasSuffix(p.format, "time") || p.named(timeWords) && !p.named("zone")
 }
 
-// clockTime writes a time of day as HH:MM, and leaves everything else as it is.
+// clockTime returns a time of day as HH:MM, and leaves everything else unchanged.
 func clockTime(s string) string {
 	folded := strings.NewReplacer(" ", "", ".", "", "NOON", "12:00", "MIDNIGHT", "00:00").Replace(strings.ToUpper(s))
 	for _, layout := range []string{"3PM", "3:04PM", "15:04"} {
@@ -252,8 +252,7 @@ func findNumber(p param, r *request) (json.RawMessage, span, bool) {
 	return v, s, ok && isNumber
 }
 
-// findFrom finds where something comes from: "from X", or the unit or place that
-// stands behind a number or time.
+// findFrom finds the source: "from X", or the unit or place after a number or time.
 func findFrom(p param, r *request) (json.RawMessage, span, bool) {
 	if p.kind != "string" || !p.named(originWords) {
 		return nil, span{}, false
@@ -286,7 +285,7 @@ func findPlace(p param, r *request) (json.RawMessage, span, bool) {
 	return jsonOf(v), s, ok
 }
 
-// stop ends a phrase: a mark of punctuation, or one of these words.
+// stop ends a phrase: a punctuation mark, or one of these words.
 const stop = `(?:\s+(?:to|into|from|in|at|for|on|by|with|and|when|if|as|is|are|please|now|right now|today|tomorrow|of|until)\b|\s*[?!;,:]|\.(?:\s|$)|\s*$)`
 
 var (
@@ -296,10 +295,10 @@ var (
 	quotedRE = regexp.MustCompile(`"([^"]+)"|“([^”]+)”|«([^»]+)»|` + "`([^`]+)`")
 	titleRE  = regexp.MustCompile(`(?i)\b(?:titled|called|named|(?:with )?(?:the )?(?:title|name|subject))\s+["“]?(.+?)["”]?(?:\s*[:;,]|\s+(?:with|saying|that says|and)\b|\s*$)`)
 	sayRE    = regexp.MustCompile(`(?is)(?:\b(?:saying|that says|(?:with |and )?(?:the )?(?:text|body|content|message))\s*:?|:|^(?:please )?(?:remember|remind me|note|jot down)(?: to| that| down)?)\s+["“]?(.+?)["”]?\s*$`)
-	phrases  sync.Map // of after: the regular expression of a word
+	phrases  sync.Map // for after: regular expressions, keyed by word
 )
 
-// after returns the phrase behind the first of the words that has one.
+// after returns the phrase after the first of the words that is followed by one.
 func (r *request) after(words ...string) (string, span, bool) {
 	for _, w := range words {
 		re, _ := phrases.LoadOrStore(w, sync.OnceValue(func() *regexp.Regexp {
@@ -330,7 +329,7 @@ func findText(p param, r *request) (v json.RawMessage, s span, ok bool) {
 	return jsonOf(strings.Trim(text, `"“” `)), s, ok
 }
 
-// convert makes a value of a parameter's kind from text.
+// convert returns a value of a parameter's kind from text.
 func convert(p param, text string) (json.RawMessage, bool) {
 	text = strings.TrimSpace(text)
 	switch p.kind {
@@ -352,7 +351,7 @@ func convert(p param, text string) (json.RawMessage, bool) {
 	return jsonOf(text), text != "" && len(p.enum) == 0
 }
 
-// rest is what is not used, without the words that only ask for the tool.
+// rest returns what is not used, without the words that only ask for the tool.
 func (r *request) rest(vocabulary map[string]bool) string {
 	left := []byte(r.text)
 	for _, u := range r.used {

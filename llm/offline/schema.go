@@ -33,8 +33,8 @@ type schemaDoc struct {
 	Defs        map[string]json.RawMessage `json:"$defs"`
 }
 
-// readParams reads an input schema, the required properties first. A schema that
-// isn't one has no parameters.
+// readParams decodes an input schema, the required properties first. An invalid schema has
+// no parameters.
 func readParams(raw json.RawMessage) (params []param) {
 	var doc schemaDoc
 	if json.Unmarshal(raw, &doc) != nil {
@@ -69,13 +69,13 @@ func readParams(raw json.RawMessage) (params []param) {
 	return params
 }
 
-// resolve follows references to $defs and takes the first choice that is not
-// null, to a small depth: schemas are not trusted.
+// resolve follows references to $defs and takes the first choice that is not null, to a
+// small depth, because schemas are not trusted.
 func (doc schemaDoc) resolve(raw json.RawMessage) (prop schemaDoc) {
 	for range 4 {
 		prop = schemaDoc{}
 		if json.Unmarshal(raw, &prop) != nil {
-			return schemaDoc{} // true, or not there: anything goes
+			return schemaDoc{} // true or missing: anything is allowed
 		}
 		if name, ok := strings.CutPrefix(prop.Ref, "#/$defs/"); ok {
 			raw = doc.Defs[name]
@@ -107,5 +107,5 @@ func (p param) named(words string) bool {
 	return slices.ContainsFunc(p.words, func(w string) bool { return slices.Contains(strings.Fields(words), w) })
 }
 
-// label is how a person is asked for it.
+// label returns the name used when asking a person for it.
 func (p param) label() string { return strings.Join(p.words, " ") }

@@ -10,15 +10,15 @@ import (
 	"nize/store"
 )
 
-// voice prints the planner's sentences in the language of who reads them. What
-// others wrote (tools, servers, the person) stays as it is.
+// voice translates the planner's sentences for the reader. Texts of others (tools, servers,
+// the person) stay as they are.
 type voice func(t store.Text) string
 
-// format says one sentence with its arguments.
+// format returns one sentence with its arguments.
 func (v voice) format(format string, args ...any) string { return v(store.Textf(format, args...)) }
 
-// joinSentences puts sentences behind one another: without a space behind a full-width
-// mark, which brings its own.
+// joinSentences joins sentences, without a space after a full-width mark, which includes
+// its own.
 func joinSentences(sentences ...string) string {
 	var b strings.Builder
 	last := ""
@@ -32,7 +32,7 @@ func joinSentences(sentences ...string) string {
 	return b.String()
 }
 
-// introduction is said once in a conversation, before the first answer.
+// introduction is shown once in a conversation, before the first answer.
 var introduction = store.Textf("I am nize's offline planner, not a language model: I look for a tool that fits your words, fill in what I can tell from them, and show the result.")
 
 var (
@@ -45,11 +45,11 @@ var (
 )
 
 const (
-	maxShown = 1500 // bytes of a result that is shown
-	maxLine  = 300  // bytes of a result that is shown within a sentence
+	maxShown = 1500 // bytes of a result that are shown
+	maxLine  = 300  // bytes of a result that are shown within a sentence
 )
 
-// toolList names the tools that were found.
+// toolList lists the tools that were found.
 func (v voice) toolList(wanted string, tools []found) string {
 	var b strings.Builder
 	b.WriteString(v.format("For “%s” I found:", shorten(wanted)) + "\n")
@@ -73,7 +73,7 @@ func (v voice) notFound(wanted string, near []found) string {
 	return text
 }
 
-// domainList says what tools exist for.
+// domainList lists the domains that have tools.
 func (v voice) domainList(result store.Turn) string {
 	var doc struct {
 		Domains []struct {
@@ -115,12 +115,12 @@ func (v voice) proposal(tool string) string {
 	return v.format("I propose to run `%s` with what I could tell from your words. It needs a yes first.", tool)
 }
 
-// outcome shows what a call gave, or why it gave nothing.
+// outcome shows a call's result, or why it has none.
 func (v voice) outcome(tool string, result store.Turn) string {
 	why := within(result.Said, maxShown)
 	some := why != (store.Text{})
 	switch {
-	case result.Unmade || result.Ended == store.Planned: // the latter as older versions stored it
+	case result.Unmade || result.Ended == store.Planned: // Planned is the form stored by older versions
 		return v.format("`%s` was not run: %s.", tool, why)
 	case result.Ended == store.Refused && some:
 		return v.format("`%s` was not run: it was refused: %s.", tool, why)
@@ -144,7 +144,7 @@ func (v voice) outcome(tool string, result store.Turn) string {
 	return v.shownResult(tool, result.Text)
 }
 
-// within is a text as a part of a sentence, cut to a number of bytes.
+// within returns a text as a part of a sentence, cut to a number of bytes.
 func within(t store.Text, limit int) store.Text {
 	text := t.String()
 	if short := llm.Truncate(strings.TrimSuffix(strings.TrimSpace(text), "."), limit); short != text {
@@ -153,7 +153,7 @@ func within(t store.Text, limit int) store.Text {
 	return t
 }
 
-// shownResult is a result in a sentence or, if it is longer, below one.
+// shownResult returns a result within a sentence or, if it is longer, below one.
 func (v voice) shownResult(tool, result string) string {
 	result = strings.TrimSpace(result)
 	switch {
@@ -180,7 +180,7 @@ func (v voice) failure(result store.Turn) string {
 	return v.format("That did not work: %s.", said)
 }
 
-// shorten is one bounded line.
+// shorten returns one line of limited length.
 func shorten(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 160 {

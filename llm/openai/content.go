@@ -9,13 +9,13 @@ import (
 	"nize/store"
 )
 
-// What a message says is a text, or a list of parts where it comes with
-// pictures. The two protocols name the parts differently.
+// A message's content is a text, or a list of parts if it has pictures. The two protocols
+// name the parts differently.
 
-// parts makes the parts of a message in a protocol's own shape.
+// parts returns the parts of a message in a protocol's own form.
 type parts func(text string, addresses []string) any
 
-// chatPart is a part of a message of Chat Completions.
+// chatPart is a part of a Chat Completions message.
 type chatPart struct {
 	Type     string     `json:"type"`
 	Text     string     `json:"text,omitempty"`
@@ -49,7 +49,7 @@ func responseParts(text string, addresses []string) any {
 	return list
 }
 
-// content is a message's text with the pictures beside it.
+// content returns a message's text with its pictures.
 func content(text string, pictures []store.File, as parts) (json.RawMessage, error) {
 	var body any = text
 	if len(pictures) > 0 {
@@ -66,7 +66,7 @@ func content(text string, pictures []store.File, as parts) (json.RawMessage, err
 	return raw, nil
 }
 
-// pictures are the files of a turn that the model is to look at.
+// pictures returns the files of a turn that the model should see.
 func pictures(t store.Turn) []store.File {
 	return slices.DeleteFunc(slices.Clone(t.Files), func(f store.File) bool { return f.Kind != store.ImageFile || len(f.Data) == 0 })
 }

@@ -24,39 +24,39 @@ import (
 
 const (
 	maxTries = 3
-	// maxWait is the longest pause that a request sits out; a service that
-	// asks for more gets an error with its Retry-After, for the router.
+	// maxWait is the longest pause that a request waits; if a service asks for more, the
+	// router gets an error with its Retry-After.
 	maxWait     = 10 * time.Second
 	firstWait   = 500 * time.Millisecond
 	maxError    = 64 << 10 // bytes of an error's body
-	maxAnswer   = 64 << 20 // bytes of an answer; streams are verbose
+	maxAnswer   = 64 << 20 // bytes of a response; streams are verbose
 	maxLine     = 8 << 20  // bytes of one line of a stream
-	maxText     = 1 << 20  // bytes of what the model says
-	maxSentence = 300      // bytes of a service's words that we repeat
+	maxText     = 1 << 20  // bytes of the model's text
+	maxSentence = 300      // bytes of a service's message that we repeat
 )
 
 var (
 	errTotal = errors.New("the answer took too long")
 	errIdle  = errors.New("the service went silent")
-	// errLongLine is a line that no service needs.
+	// errLongLine is returned for a line longer than any service needs.
 	errLongLine = fmt.Errorf("a line of the stream is over %d MiB", maxLine>>20)
-	// errClosed is a connection that ended before anything came over it: nobody
-	// answered, so another try, or another model, may.
+	// errClosed is returned if a connection ended without a byte of response, so a retry or
+	// another model may succeed.
 	errClosed = errors.New("the connection was closed before the answer began")
 )
 
-// doer sends one request of the library. It is made for each.
+// doer sends one request of the library. A new one is created for each.
 type doer struct {
 	c *Client
-	// extra are fields of the body that the library can't say.
+	// extra are fields of the body that the library doesn't support.
 	extra map[string]json.RawMessage
 
-	lines  *lines   // of the answer, if it is a stream
-	models []string // of the answer, if it is a list of models
+	lines  *lines   // of the response, if it is a stream
+	models []string // of the response, if it is a list of models
 }
 
-// Do sends the request, with retries before the first byte. A failure is a
-// *llm.ProviderError already.
+// Do sends the request and retries before the first byte. Its errors are already
+// *llm.ProviderErrors.
 func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	body, err := d.readBody(req)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		wait := firstWait << (try - 1)
-		wait += rand.N(wait / 2) // so that many don't come back at once
+		wait += rand.N(wait / 2) // so that many clients don't return at once
 		if pe.RetryAfter > 0 {
 			wait = pe.RetryAfter
 		}
@@ -87,8 +87,8 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// triesOf is how often a question is asked that fails so: a service that cannot
-// be reached once more, one that answers that it is busy twice.
+// triesOf returns how often a request is tried in all: twice if a service can't be
+// reached, maxTries times if it is busy.
 func triesOf(pe *llm.ProviderError) int {
 	if pe.Status == 0 {
 		return 2
@@ -96,7 +96,7 @@ func triesOf(pe *llm.ProviderError) int {
 	return maxTries
 }
 
-// retryable says whether the same question may be answered next time.
+// retryable reports whether the same request may succeed next time.
 func retryable(pe *llm.ProviderError) bool {
 	if pe.Fault == llm.FaultCredit {
 		return false
@@ -110,7 +110,7 @@ func retryable(pe *llm.ProviderError) bool {
 	return false
 }
 
-// readBody reads the request's body and adds the extra fields.
+// readBody returns the request's body with the extra fields.
 func (d *doer) readBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil {
 		return nil, nil
@@ -130,7 +130,7 @@ func (d *doer) readBody(req *http.Request) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// tryOnce sends the request once and watches over its answer.
+// tryOnce sends the request once and monitors its response.
 func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	idle, _ := d.c.opt.Timeouts()
@@ -142,7 +142,7 @@ func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 	resp, err := d.c.http.Do(again)
 	if err != nil {
 		watch.Stop()
-		if err = d.c.providerError(ctx, err); isBroken(err) { // before cancel, which would be its cause
+		if err = d.c.providerError(ctx, err); isBroken(err) { // before cancel, which would become the cause
 			err = d.c.unreachable(errClosed)
 		}
 		cancel(nil)
@@ -182,8 +182,8 @@ func (d *doer) tryOnce(req *http.Request, body []byte) (*http.Response, error) {
 	return resp, nil
 }
 
-// readModels reads a list of models in any of the forms that services have, and hands
-// an empty one to the library, which knows one of them.
+// readModels decodes a list of models in any form that services use, and passes an empty
+// list to the library, which knows only one form.
 func (d *doer) readModels(req *http.Request, resp *http.Response, l *lines) (*http.Response, error) {
 	body, err := io.ReadAll(l.buf)
 	if err != nil {
@@ -191,7 +191,7 @@ func (d *doer) readModels(req *http.Request, resp *http.Response, l *lines) (*ht
 	}
 	names, ok := modelNames(body)
 	one := unwrapError(body)
-	if said := errorMessage(one); said != "" && (!ok || len(names) == 0 && len(one) < len(body)) { // an error that came as a success
+	if said := errorMessage(one); said != "" && (!ok || len(names) == 0 && len(one) < len(body)) { // an error with a success status
 		return nil, &llm.ProviderError{Provider: d.c.opt.Provider.Name, Fault: llm.FaultRequest, Status: resp.StatusCode, Message: d.c.redactKey(said)}
 	}
 	if !ok {
@@ -206,8 +206,8 @@ func (d *doer) readModels(req *http.Request, resp *http.Response, l *lines) (*ht
 	return resp, nil
 }
 
-// markup says that a web page or an XML document came instead of JSON; body is the
-// beginning of it.
+// markup returns a description if a web page or an XML document arrived instead of JSON;
+// body is its beginning.
 func markup(body []byte) string {
 	if isXML(body) {
 		if words := wordsOf(body); words != "" {
@@ -221,28 +221,28 @@ func markup(body []byte) string {
 	return "a web page answered; check the base URL"
 }
 
-// isBroken says whether a connection ended too early.
+// isBroken reports whether a connection ended too early.
 func isBroken(err error) bool {
 	var pe *llm.ProviderError
 	return errors.As(err, &pe) && pe.Fault == llm.FaultAnswer && pe.Status == 0
 }
 
-// brokeOff says whether a service left in the middle of an answer.
+// brokeOff reports whether a service closed the connection in the middle of a response.
 func brokeOff(err error) bool {
 	var pe *llm.ProviderError
 	return errors.As(err, &pe) && (pe.Fault == llm.FaultAnswer || pe.Fault == llm.FaultDown)
 }
 
-// unreachable is a service that gave no answer.
+// unreachable returns the error for a service that didn't respond.
 func (c *Client) unreachable(err error) error {
 	return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultDown, Message: store.NetworkError(err).Error(), Err: err}
 }
 
-// idleReader is a body that is bounded in size and in the time between two reads.
+// idleReader is a body that is limited in size and in the time between two reads.
 type idleReader struct {
 	body   io.ReadCloser
 	c      *Client
-	ctx    context.Context // of this request, to tell why a read failed
+	ctx    context.Context // of this request, to find out why a read failed
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	idle   time.Duration
@@ -268,9 +268,9 @@ func (w *idleReader) Close() error {
 	return w.body.Close()
 }
 
-// refusalError makes an error of an answer that is none.
+// refusalError returns an error for an unsuccessful response.
 func (c *Client) refusalError(resp *http.Response) error {
-	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what came is enough for a message
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // what was read is enough for a message
 	raw = unwrapError(raw)
 	pe := &llm.ProviderError{
 		Provider: c.opt.Provider.Name, Status: resp.StatusCode,
@@ -283,7 +283,7 @@ func (c *Client) refusalError(resp *http.Response) error {
 	default:
 		pe.Message = c.redactKey(wordsOf(raw))
 	}
-	if resp.StatusCode < 400 { // a redirect would carry the key to where it doesn't belong
+	if resp.StatusCode < 400 { // following a redirect would send the key elsewhere
 		pe.Message = "it redirects"
 		if to, err := resp.Location(); err == nil && to.Host != "" {
 			to.User, to.RawQuery, to.Fragment = nil, "", ""
@@ -313,13 +313,13 @@ func (c *Client) refusalError(resp *http.Response) error {
 	return pe
 }
 
-// outOfCredit says whether a service refuses for money's sake: OpenAI does with
-// the status of a service that is busy.
+// outOfCredit reports whether a service refuses because the credit is used up: OpenAI uses
+// the status of a busy service for that.
 func outOfCredit(raw []byte) bool {
 	return hasCode(raw, "insufficient_quota")
 }
 
-// hasCode says whether an error names itself so.
+// hasCode reports whether an error has that code.
 func hasCode(raw []byte, code string) bool {
 	var body struct {
 		Code  any `json:"code"`
@@ -328,27 +328,27 @@ func hasCode(raw []byte, code string) bool {
 			Type string `json:"type"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(raw, &body) // one of another shape has no code
+	_ = json.Unmarshal(raw, &body) // a body of another form has no code
 	return body.Error.Code == code || body.Error.Type == code || body.Code == code
 }
 
-// tooLongWords are how services say that a conversation has no room in a model;
-// most give no code for it.
+// tooLongWords are phrases with which services say that a conversation doesn't fit into a
+// model; most have no code for it.
 var tooLongWords = []string{"maximum context length", "context window", "context length", "prompt is too long", "too many tokens", "maximum prompt length", "input token count", "reduce the length of", "input is too long"}
 
-// tooLong says whether a service refuses because of the length of what was asked.
+// tooLong reports whether a service refuses because the prompt is too long.
 func tooLong(message string, raw []byte) bool {
 	message = strings.ToLower(message)
 	return hasCode(raw, "context_length_exceeded") || slices.ContainsFunc(tooLongWords, func(w string) bool { return strings.Contains(message, w) })
 }
 
-// withheld says whether a service refuses to answer because of what the answer
-// or the question would be about: Azure and OpenAI have codes for it.
+// withheld reports whether a service refuses because of the content of the prompt or the
+// answer: Azure and OpenAI have codes for it.
 func withheld(raw []byte) bool {
 	return hasCode(raw, "content_filter") || hasCode(raw, "content_policy_violation")
 }
 
-// errorMessage finds the words in the usual forms of an error's body.
+// errorMessage returns the message from the usual forms of an error's body.
 func errorMessage(raw []byte) string {
 	var body struct {
 		Error   json.RawMessage `json:"error"`
@@ -364,7 +364,7 @@ func errorMessage(raw []byte) string {
 	return cmp.Or(errorText(body.Message), errorText(body.Detail))
 }
 
-// errorText reads {"message":…}, a string, or anything else as it stands.
+// errorText decodes {"message":…}, a string, or anything else unchanged.
 func errorText(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
@@ -380,7 +380,7 @@ func errorText(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &obj) == nil && len(obj.Message)+len(obj.Detail) > 0 {
 		return cmp.Or(errorText(obj.Message), errorText(obj.Detail))
 	}
-	var list []struct { // Mistral's, one for each field that it refuses
+	var list []struct { // Mistral's, one for each rejected field
 		Place []any  `json:"loc"`
 		Words string `json:"msg"`
 	}
@@ -394,7 +394,7 @@ func errorText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// retryAfter reads the header in seconds or as a date (RFC 9110, 10.2.3).
+// retryAfter decodes the header in seconds or as a date (RFC 9110, 10.2.3).
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -409,8 +409,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// providerError makes a *llm.ProviderError of an error on the way. A cancelled ctx
-// stays what it is.
+// providerError turns a transport error into a *llm.ProviderError. A cancelled ctx stays
+// what it is.
 func (c *Client) providerError(ctx context.Context, err error) error {
 	var pe *llm.ProviderError
 	if errors.As(err, &pe) {
@@ -436,12 +436,12 @@ func (c *Client) providerError(ctx context.Context, err error) error {
 	return pe
 }
 
-// brokenAnswer is an answer that makes no sense.
+// brokenAnswer returns the error for a malformed response.
 func (c *Client) brokenAnswer(why string, err error) error {
 	return &llm.ProviderError{Provider: c.opt.Provider.Name, Fault: llm.FaultAnswer, Message: why, Err: err}
 }
 
-// redactKey makes one bounded line of a service's words, without the key.
+// redactKey returns a service's message as one line of limited length, without the key.
 func (c *Client) redactKey(s string) string {
 	if key := c.opt.Provider.Key.Reveal(); len(key) >= 4 {
 		s = strings.ReplaceAll(s, key, "••••")

@@ -10,17 +10,17 @@ import (
 	"slices"
 )
 
-// lines passes on only the data of an event stream, one line for each event, each
-// followed by an empty one, and documents that stand in no event. The library counts every other line, and reads a line that begins
-// with an error object in its own way, differently from one where the error
-// stands later: a space behind the brace keeps it from that.
+// lines passes on only the data of an event stream: one line for each event, followed by an
+// empty one, and documents outside events. The library counts every other line, and handles
+// a line that begins with an error object differently from one that contains the error
+// later: a space after the brace prevents that.
 type lines struct {
 	src     io.ReadCloser
 	buf     *bufio.Reader
-	plain   bool   // the answer is one JSON document
-	part    []byte // data of an event, or a document, whose lines have not all come
-	bare    bool   // part is a document that stands in no event
-	ended   bool   // by [DONE], or with the one document
+	plain   bool   // the response is one JSON document
+	part    []byte // incomplete data of an event, or an incomplete document
+	bare    bool   // part is a document outside an event
+	ended   bool   // by [DONE], or with the only document
 	pending []byte
 	err     error
 }
@@ -29,8 +29,8 @@ func newLines(src io.ReadCloser, plain bool) *lines {
 	return &lines{src: src, buf: bufio.NewReader(newlines{src}), plain: plain}
 }
 
-// newlines ends every line with a line feed: event streams may end them with a
-// carriage return alone, which JSON has nowhere but between its tokens.
+// newlines ends every line with a line feed: event streams may use carriage returns alone,
+// which JSON contains only between its tokens.
 type newlines struct{ io.Reader }
 
 func (n newlines) Read(p []byte) (int, error) {
@@ -43,11 +43,11 @@ func (n newlines) Read(p []byte) (int, error) {
 	return got, err
 }
 
-// maxHead is how much of an answer is looked at before it is read.
+// maxHead is how much of a response is examined before it is read.
 const maxHead = 512
 
-// head is how the answer begins, as far as it has come. An event stream that is said
-// to be JSON is read as what it is.
+// head returns the beginning of the response, as far as it has arrived. An event stream
+// declared as JSON is read as an event stream.
 func (l *lines) head() ([]byte, error) {
 	_, err := l.buf.Peek(1)
 	head, _ := l.buf.Peek(min(l.buf.Buffered(), maxHead))
@@ -72,7 +72,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads the next data line, or the end.
+// fill reads the next data line or the end.
 func (l *lines) fill() {
 	if l.plain {
 		l.fillPlain()
@@ -80,25 +80,25 @@ func (l *lines) fill() {
 	}
 	line, err := readLine(l.buf)
 	l.err = err
-	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff"))) // a byte order mark stands before some streams
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff"))) // some streams begin with a byte order mark
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	switch {
 	case ok:
 		l.addData(bytes.TrimSpace(data), err != nil)
 	case len(line) == 0:
-		if len(l.part) > 0 && !l.bare { // the event ends, whatever it was
+		if len(l.part) > 0 && !l.bare { // the end of an event
 			l.pending, l.part = event(l.part), nil
 		}
 	case line[0] == '{' && len(l.part) == 0, len(l.part) > 0 && l.bare:
 		l.addBare(line)
 	}
 	if err != nil {
-		l.part = nil // what broke off has said nothing
+		l.part = nil // an incomplete event is dropped
 	}
 }
 
-// addData takes one data line. An event may have several; most have one, which is
-// passed on at once. last says that no more comes.
+// addData adds one data line. An event may have several; most have one, which is passed on
+// at once. last says that no more follow.
 func (l *lines) addData(data []byte, last bool) {
 	if l.bare {
 		l.part, l.bare = nil, false
@@ -122,15 +122,15 @@ func (l *lines) addData(data []byte, last bool) {
 	switch {
 	case json.Valid(whole):
 		l.pending, l.part = event(compact(whole)), nil
-	case data[0] == '{' && json.Valid(data): // the one before it has no end
+	case data[0] == '{' && json.Valid(data): // the previous one has no end
 		l.pending, l.part = append(event(l.part), event(data)...), nil
 	default:
 		l.keep(whole)
 	}
 }
 
-// addBare takes one line of JSON that stands in no event: a document for each line, or
-// one document in several.
+// addBare adds one line of JSON outside an event: a document per line, or one document in
+// several lines.
 func (l *lines) addBare(line []byte) {
 	whole := line
 	if l.bare && len(l.part) > 0 {
@@ -150,7 +150,7 @@ func (l *lines) keep(part []byte) {
 	}
 }
 
-// compact puts a document that came in several lines on one.
+// compact puts a document of several lines on one line.
 func compact(doc []byte) []byte {
 	if bytes.IndexByte(doc, '\n') < 0 {
 		return doc
@@ -162,8 +162,8 @@ func compact(doc []byte) []byte {
 	return out.Bytes()
 }
 
-// fillPlain makes one event of a plain JSON answer. It is read whole before
-// anything is passed on; half a document is an error.
+// fillPlain turns a plain JSON response into one event. It reads the whole response first;
+// an incomplete document is an error.
 func (l *lines) fillPlain() {
 	doc, err := io.ReadAll(l.buf)
 	if err != nil {
@@ -189,15 +189,15 @@ func event(data []byte) []byte {
 	at := len(out)
 	out = append(out, data...)
 	for i := at; i < len(out); i++ {
-		if out[i] == '\n' { // of what is no JSON
+		if out[i] == '\n' { // if it isn't JSON
 			out[i] = ' '
 		}
 	}
 	return append(out, "\n\n"...)
 }
 
-// readLine reads up to the next line feed, at most maxLine bytes. At the end
-// it returns what is there, and the error.
+// readLine reads up to the next line feed, at most maxLine bytes. At the end it returns the
+// rest together with the error.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -9,10 +9,10 @@ import (
 	"nize/store"
 )
 
-// Services write numbers where the protocol has texts, and the other way round. These
-// types read what can only mean one thing; anything else counts as not said.
+// Services send numbers where the protocol has strings, and vice versa. These types accept
+// what has only one possible meaning; anything else counts as missing.
 
-// looseText is a text; a number is its literal.
+// looseText is a string; a number is accepted as its literal.
 type looseText string
 
 func (t *looseText) UnmarshalJSON(b []byte) error {
@@ -26,7 +26,7 @@ func (t *looseText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// looseInt is a whole number, which may be written as a text.
+// looseInt is an integer, which may be sent as a string.
 type looseInt struct {
 	n     int
 	given bool
@@ -40,7 +40,7 @@ func (i *looseInt) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// pieces are parts of calls; one alone may stand without its list.
+// pieces are parts of calls; a single one may be sent without a list.
 type pieces []piece
 
 func (p *pieces) UnmarshalJSON(b []byte) error {
@@ -58,12 +58,12 @@ func (p *pieces) UnmarshalJSON(b []byte) error {
 }
 
 // isMarkup reports whether a body is a web page or an XML document: neither JSON nor an
-// event stream begins so.
+// event stream begins like that.
 func isMarkup(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body[:min(len(body), 512)], "\ufeff \t\r\n"), []byte("<"))
 }
 
-// isXML reports whether markup is an XML document, and no page.
+// isXML reports whether markup is an XML document rather than a page.
 func isXML(body []byte) bool {
 	head := strings.ToLower(string(bytes.TrimLeft(body[:min(len(body), 512)], "\ufeff \t\r\n")))
 	for _, mark := range []string{"<!doctype html", "<html", "<head", "<body", "<title"} {
@@ -74,8 +74,8 @@ func isXML(body []byte) bool {
 	return isMarkup(body) && !strings.HasPrefix(head, "<!--")
 }
 
-// wordsOf are the words of a body that is no JSON: those between the tags of an XML
-// document, or all of a text.
+// wordsOf returns the text of a body that isn't JSON: the text between the tags of an XML
+// document, or all of a plain text.
 func wordsOf(body []byte) string {
 	var words strings.Builder
 	for rest := strings.TrimPrefix(string(body), "\ufeff"); rest != ""; {
@@ -92,11 +92,11 @@ func wordsOf(body []byte) string {
 	return strings.Join(strings.Fields(words.String()), " ")
 }
 
-// pageTitle is the title of a page, "" if it has none.
+// pageTitle returns the title of a page, "" if it has none.
 func pageTitle(body []byte) string {
 	text := string(body)
 	lower := strings.ToLower(text)
-	if len(lower) != len(text) { // folding moved what stands behind
+	if len(lower) != len(text) { // folding changed the offsets
 		return ""
 	}
 	_, rest, ok := strings.Cut(lower, "<title")
@@ -112,8 +112,8 @@ func pageTitle(body []byte) string {
 	return strings.Join(strings.Fields(text[from+open+1:from+end]), " ")
 }
 
-// modelNames lists the names in a list of models: under data, models or result or bare,
-// of objects or of names alone. ok is false for what is no such list.
+// modelNames returns the names in a list of models: under data, models or result or at the
+// top level, as objects or plain names. ok is false if the body isn't such a list.
 func modelNames(body []byte) (names []string, ok bool) {
 	var doc struct {
 		Data   json.RawMessage `json:"data"`

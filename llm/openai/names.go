@@ -9,17 +9,17 @@ import (
 	"nize/store"
 )
 
-// A request holds what models wrote before. Services refuse it as a whole where
-// they find in it what they would not have written themselves, and since it is
-// sent again with every message, nothing would be answered in that conversation
-// any more. So it is written here as all of them take it.
+// A request contains what models wrote earlier. Services reject the whole request if it
+// contains something that they would not have written themselves. Since it is sent again
+// with every message, that conversation would never get an answer again. So it is sent in a
+// form that all services accept.
 
-// invalidName stands for the name of a function that no service would take.
+// invalidName replaces a function name that no service would accept.
 const invalidName = "invalid_tool_name"
 
 var legalName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// requestName is a called function's name as it goes back.
+// requestName returns a called function's name in the form that is sent back.
 func requestName(name string) string {
 	if legalName.MatchString(name) {
 		return name
@@ -27,12 +27,12 @@ func requestName(name string) string {
 	return invalidName
 }
 
-// legalID is an id that services take which did not choose it themselves.
+// legalID matches the ids that services accept even if they did not choose them.
 var legalID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
-// callIDs chooses the id by which each call is named to the service: the one
-// that a service gave it, unless two calls have the same, or it is another's
-// and not in the form that all take.
+// callIDs chooses the id of each call for the service: the id that a service gave it,
+// unless two calls have the same, or it is from another service and not in the form that
+// all accept.
 func (c *Client) callIDs(turns []store.Turn) map[string]string {
 	seen := make(map[string]int)
 	for _, t := range turns {
@@ -54,8 +54,8 @@ func (c *Client) callIDs(turns []store.Turn) map[string]string {
 	return ids
 }
 
-// requestArgs are arguments as they go back: services refuse a request in which
-// they are no JSON, even though the model itself wrote them so.
+// requestArgs returns arguments in the form that is sent back: services reject a request
+// with arguments that aren't JSON, even if the model itself wrote them.
 func requestArgs(args string) string {
 	if json.Valid([]byte(args)) {
 		return args
@@ -67,7 +67,7 @@ func requestArgs(args string) string {
 	return string(b)
 }
 
-// requestItem is an item of the Responses API as it goes back.
+// requestItem returns an item of the Responses API in the form that is sent back.
 func requestItem(raw json.RawMessage) json.RawMessage {
 	var it struct {
 		Type      string `json:"type"`
@@ -95,7 +95,7 @@ func requestItem(raw json.RawMessage) json.RawMessage {
 	return b
 }
 
-// finishWord is a service's reason to finish in the words of [llm.Reply].
+// finishWord maps a service's finish reason to that of [llm.Reply].
 func finishWord(reason string) string {
 	switch lower := strings.ToLower(reason); {
 	case lower == "model_length" || lower == "max_tokens":

@@ -1,29 +1,27 @@
-// Package openai speaks OpenAI's protocol through go-openai, for every service
-// that does: OpenAI, Anthropic, Gemini, Mistral, xAI, Azure, OpenRouter, DeepSeek,
-// Groq, Ollama and others with a base URL.
+// Package openai speaks OpenAI's protocol through go-openai, for all compatible services.
 //
-// The library makes requests and cuts streams into lines. What is read and
-// written is ours, since services differ where its types don't:
+// These are OpenAI, Anthropic, Gemini, Mistral, xAI, Azure, OpenRouter, DeepSeek, Groq,
+// Ollama and others with a base URL. The library makes requests and splits streams into
+// lines. The encoding and decoding are our own, because services differ in ways that the
+// library's types don't support:
 //
 //   - doer sends: it retries before the first byte, keeps Retry-After, turns
-//     every failure into an [llm.ProviderError] without the key, bounds what is
+//     every failure into an [llm.ProviderError] without the key, limits what is
 //     read, and follows no redirect.
-//   - lines reads: it passes on nothing but data lines, so that keep-alive
-//     comments and errors within a stream arrive the same from every service,
-//     and makes a stream of a plain JSON answer.
-//   - gather collects the pieces of tool calls, whatever a service leaves out.
-//   - quirks has where kinds of services differ.
-//   - chat speaks Chat Completions; responses speaks the Responses API for
-//     models that want it where functions are involved.
+//   - lines reads: it passes on only data lines, so that keep-alive comments and
+//     errors within a stream arrive in the same form from every service, and
+//     turns a plain JSON response into a stream.
+//   - callGatherer collects the pieces of tool calls, whatever a service omits.
+//   - quirks has the differences between kinds of services.
+//   - chat uses Chat Completions; responses uses the Responses API for models
+//     that need it for functions.
 //
-// A stream is complete only when its reason to finish was seen, or its end by [DONE]
-// behind complete calls or a text. One that ends
-// without either is an answer that was cut as far as it has text, without its calls,
-// and else an error.
+// A stream is complete only if it had a finish reason, or ended with [DONE] after complete
+// calls or a text. If it ends without either, the reply is cut: it has the text so far and
+// no calls, or is an error if there is no text.
 //
-// What a model once wrote wrongly must not spoil its conversation: function
-// names, ids and arguments that a service would refuse go back in a form that it
-// takes (names.go).
+// Malformed output of a model must not break its conversation: function names, ids and
+// arguments that a service would reject are sent back in a form that it accepts (names.go).
 package openai
 
 import (
@@ -44,20 +42,20 @@ import (
 	"nize/store"
 )
 
-// Options say how a provider is reached. Only Provider is needed.
+// Options say how to reach a provider. Only Provider is required.
 type Options struct {
 	Provider  store.Provider
-	Transport http.RoundTripper // [http.DefaultTransport]
+	Transport http.RoundTripper // default [http.DefaultTransport]
 	Log       *slog.Logger
 
-	// Timeouts are read for each request: how long one may go without a byte from
-	// the service, and how long it may take in all. Nil is 2 min and 10 min.
+	// Timeouts is called for each request: the maximum time without a byte from the
+	// service, and the maximum total time. Nil means 2 min and 10 min.
 	Timeouts func() (idle, total time.Duration)
-	// Sleep waits between tries; tests replace it.
+	// Sleep waits between attempts; tests replace it.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// baseURLs of the kinds. Those that aren't here need one.
+// baseURLs of the kinds; other kinds need an explicit one.
 var baseURLs = map[string]string{
 	"openai":     "https://api.openai.com/v1",
 	"anthropic":  "https://api.anthropic.com/v1",
@@ -70,24 +68,24 @@ var baseURLs = map[string]string{
 	"ollama":     "http://127.0.0.1:11434/v1",
 }
 
-// Client is one provider. It is safe for concurrent use.
+// Client is the client of one provider. It is safe for concurrent use.
 type Client struct {
 	opt  Options
 	base string
 	http *http.Client
 
-	// viaResponses remembers the models that refused Chat Completions.
+	// viaResponses has the models that rejected Chat Completions.
 	viaResponses sync.Map // model name → struct{}
-	// unopened remembers the models that close reasoning which they never opened.
+	// unopened has the models that close reasoning that they never opened.
 	unopened sync.Map // model name → struct{}
-	// forms remembers in which form models take schemas.
+	// forms has the schema forms that models accepted.
 	forms knownForms
 }
 
 var _ llm.Model = (*Client)(nil)
 
-// New makes the client of a provider. The error wraps [store.ErrInvalid] for a
-// provider that can't be reached as it is described.
+// New returns the client of a provider. The error wraps [store.ErrInvalid] if the
+// provider's description is not usable.
 func New(opt Options) (*Client, error) {
 	base, err := baseURL(opt.Provider)
 	if err != nil {
@@ -104,12 +102,12 @@ func New(opt Options) (*Client, error) {
 	}
 	return &Client{opt: opt, base: base, http: &http.Client{
 		Transport: opt.Transport,
-		// A redirect would carry the key to where it doesn't belong.
+		// Following a redirect would send the key elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// baseURL is where the provider's endpoints are.
+// baseURL returns the URL of the provider's endpoints.
 func baseURL(p store.Provider) (string, error) {
 	base := cmp.Or(p.BaseURL, baseURLs[p.Kind])
 	if base == "" {
@@ -130,7 +128,7 @@ func baseURL(p store.Provider) (string, error) {
 	return u.String(), nil
 }
 
-// library is a go-openai client for one request; d is what sends it.
+// library returns a go-openai client for one request, which d sends.
 func (c *Client) library(d *doer) *goopenai.Client {
 	cfg := goopenai.DefaultConfig(c.opt.Provider.Key.Reveal())
 	cfg.BaseURL = c.base
@@ -139,8 +137,8 @@ func (c *Client) library(d *doer) *goopenai.Client {
 	return goopenai.NewClientWithConfig(cfg)
 }
 
-// Generate asks the model once, by Chat Completions or, where the model wants
-// that, by the Responses API.
+// Generate asks the model once, with Chat Completions or, if the model requires it, the
+// Responses API.
 func (c *Client) Generate(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
 	_, total := c.opt.Timeouts()
 	ctx, cancel := context.WithTimeoutCause(ctx, total, errTotal)
@@ -176,12 +174,12 @@ func (c *Client) ListModels(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// embedBatch is how many texts go into one request: all services take that many.
+// embedBatch is how many texts one request contains: all services accept that many.
 const embedBatch = 96
 
 // Embedder computes embeddings with one model of the provider.
 type Embedder struct {
-	// Spent, if set before the first use, is called with what each request came to.
+	// Spent, if set before the first use, is called with the usage of each request.
 	Spent func(ctx context.Context, u llm.Usage, took time.Duration)
 
 	c     *Client
@@ -191,11 +189,11 @@ type Embedder struct {
 // Embedder returns the embedder of a model.
 func (c *Client) Embedder(model string) *Embedder { return &Embedder{c: c, model: model} }
 
-// Model is the model's name at the provider.
+// Model returns the provider's name of the model.
 func (e *Embedder) Model() string { return e.model }
 
-// Embeddings returns one vector per text, in order, all of the same length. It
-// asks in batches; an error of one is an error of all.
+// Embeddings returns one vector per text, in order, all of the same length. It sends
+// batches and fails if any of them fails.
 func (e *Embedder) Embeddings(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, 0, len(texts))
 	for batch := range slices.Chunk(texts, embedBatch) {
@@ -224,7 +222,7 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 	if err != nil {
 		return nil, e.c.providerError(ctx, err)
 	}
-	if e.Spent != nil { // also for vectors that turn out to be unfit
+	if e.Spent != nil { // even if the vectors turn out to be unusable
 		u := llm.Usage{Prompt: int64(res.Usage.PromptTokens)}
 		if u.Prompt <= 0 {
 			n := 0
@@ -238,7 +236,7 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 	vecs := make([][]float32, len(texts))
 	for i, d := range res.Data {
 		if len(res.Data) == len(texts) && !slices.ContainsFunc(res.Data, func(o goopenai.Embedding) bool { return o.Index != 0 }) {
-			d.Index = i // a service that numbers nothing keeps the order
+			d.Index = i // without indexes, the order counts
 		}
 		if d.Index < 0 || d.Index >= len(vecs) || vecs[d.Index] != nil || len(d.Embedding) == 0 {
 			return nil, e.c.brokenAnswer("its vectors do not fit the texts", nil)
@@ -253,7 +251,8 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 	return vecs, nil
 }
 
-// reasoning says whether an OpenAI model thinks first: it takes no temperature.
+// reasoning reports whether an OpenAI model is a reasoning model, which accepts no
+// temperature.
 func (c *Client) reasoning(model string) bool {
 	if k := c.opt.Provider.Kind; k != "openai" && k != "azure" {
 		return false

@@ -16,16 +16,16 @@ import (
 	"nize/store/toolschema"
 )
 
-// The schemas of functions come from servers that nize does not control, and every
-// service takes another part of JSON Schema. Most refuse the whole request for one
-// schema, and with it every turn of a conversation. So each schema is sent in the
-// form that services in general take; if a service refuses it all the same, the
-// question is asked again with less, and what it took is remembered.
+// The schemas of functions come from servers that nize doesn't control, and each service
+// supports a different part of JSON Schema. Most reject the whole request because of one
+// schema, and with it every turn of a conversation. So each schema is sent in a form that
+// services usually accept. If a service still rejects it, the request is repeated with
+// simpler forms, and the accepted form is remembered.
 
-// forms are how the schemas of one set of functions are sent.
+// forms says in which form the schemas of a set of functions are sent.
 type forms struct {
 	narrow bool     // in the subset of OpenAPI
-	bare   []string // the functions whose schema only stands in the description
+	bare   []string // functions whose schema is only in the description
 }
 
 // parameters returns a function's schema in its form, and its description.
@@ -41,17 +41,17 @@ func (f forms) parameters(fn store.Function, keys bool) (json.RawMessage, string
 	return toolschema.Plain(fn.Schema, keys), fn.Description
 }
 
-// maxDescribed bounds a schema that stands in a description.
+// maxDescribed limits a schema in a description.
 const maxDescribed = 2000
 
-// knownForms remembers what a model took of a set of functions, where it refused
-// more.
+// knownForms remembers the form that a model accepted for a set of functions, if it
+// rejected a richer one.
 type knownForms struct {
 	mu    sync.Mutex
 	known map[string]forms
 }
 
-// maxKnown bounds what is remembered; when it is full, all is tried again.
+// maxKnown limits the entries; if it is reached, all are dropped.
 const maxKnown = 256
 
 func (k *knownForms) get(key string) (forms, bool) {
@@ -70,7 +70,7 @@ func (k *knownForms) put(key string, f forms) {
 	k.known[key] = f
 }
 
-// formsKey stands for a model and a set of functions.
+// formsKey returns the key for a model and a set of functions.
 func formsKey(req llm.Request) string {
 	h := fnv.New128a()
 	for _, f := range req.Functions {
@@ -81,7 +81,7 @@ func formsKey(req llm.Request) string {
 	return req.Model + string(h.Sum(nil))
 }
 
-// isGemini and isClaude report whether a model takes what these take, also behind
+// isGemini and isClaude report whether a model has the limits of these models, also behind
 // another service.
 func (c *Client) isGemini(model string) bool {
 	return c.is("gemini") || strings.Contains(strings.ToLower(model), "gemini")
@@ -91,8 +91,8 @@ func (c *Client) isClaude(model string) bool {
 	return c.is("anthropic") || strings.Contains(strings.ToLower(model), "claude")
 }
 
-// withForms asks with the functions in one form after another, until the service
-// does not refuse them. ask has done nothing if it fails.
+// withForms calls ask with one form of the functions after another, until the service
+// doesn't reject them. A failed ask must have no effect.
 func (c *Client) withForms(req llm.Request, ask func(forms) error) error {
 	if len(req.Functions) == 0 {
 		return ask(forms{})
@@ -123,8 +123,8 @@ func (c *Client) withForms(req llm.Request, ask func(forms) error) error {
 	}
 }
 
-// less is the form to try after a refusal; ok is false if the refusal is not about
-// schemas, or if there is none left.
+// less returns the form to try after a rejection; ok is false if the rejection is not about
+// schemas, or if there is no simpler form.
 func (f forms) less(functions []store.Function, err error) (_ forms, ok bool) {
 	message, ok := aboutSchemas(err)
 	if !ok || len(f.bare) == len(functions) {
@@ -145,7 +145,7 @@ func (f forms) less(functions []store.Function, err error) (_ forms, ok bool) {
 	return forms{narrow: true, bare: append(slices.Clone(f.bare), named...)}, true
 }
 
-// mostAsked is how often a question is asked before no schema is sent any more.
+// mostAsked is how often a request is sent before all schemas are dropped.
 const mostAsked = 5
 
 func namesOf(functions []store.Function) (names []string) {
@@ -155,27 +155,27 @@ func namesOf(functions []store.Function) (names []string) {
 	return names
 }
 
-// schemaWords are in the refusals that are about functions.
+// schemaWords occur in rejections that are about functions.
 var schemaWords = []string{"schema", "function", "tool", "parameter", "propert", "json payload", "unknown name", "type", "anyof", "oneof", "allof", "$ref", "enum", "items", "argument", "unmarshal"}
 
-// aboutSchemas returns what a service said, if it may have refused a request because
-// of a schema.
+// aboutSchemas returns a service's message if it may have rejected a request because of a
+// schema.
 func aboutSchemas(err error) (message string, ok bool) {
 	var pe *llm.ProviderError
 	if !errors.As(err, &pe) || pe.Fault != llm.FaultRequest || pe.Status != 400 && pe.Status != 422 {
 		return "", false
 	}
 	lower := strings.ToLower(pe.Message)
-	if strings.Contains(lower, "v1/responses") { // it wants another API
+	if strings.Contains(lower, "v1/responses") { // it requires the other API
 		return "", false
 	}
 	return pe.Message, lower == "" || slices.ContainsFunc(schemaWords, func(w string) bool { return strings.Contains(lower, w) })
 }
 
-// place is how services name a function by its place among all.
+// place matches a function's index, by which services refer to it.
 var place = regexp.MustCompile(`(?i)(?:tools|functions|function_declarations)[.\[]+(\d+)`)
 
-// namedFunctions lists the functions that a refusal names.
+// namedFunctions lists the functions that a rejection names.
 func namedFunctions(functions []store.Function, message string) (named []string) {
 	for i, f := range functions {
 		words := strings.FieldsFunc(message, func(r rune) bool {

@@ -16,29 +16,29 @@ import (
 	"nize/llm"
 )
 
-// Where services differ from OpenAI's own, by kind. What is here was read in their
-// documentation, or in what they answer; a test has each.
+// Differences of services from OpenAI's own, by kind. They are taken from the services'
+// documentation or responses; a test has each.
 //
-//   - anthropic takes no tool_choice none together with its thinking, lists its
-//     models with headers of its own, and says with 400 that there is no credit.
-//   - Services differ in what they take of JSON Schema; see parameters.go.
-//   - gemini wants the signature back that stands beside a call, takes no schema
-//     without properties, writes models/ before names, wraps errors into a list
-//     and says with 400 that a key is wrong.
-//   - mistral takes ids of nine letters and digits, no fields that it doesn't
-//     know, stream_options among them, and no message of a person right behind a
+//   - anthropic doesn't accept tool_choice none together with its thinking, lists
+//     its models with its own headers, and reports missing credit with 400.
+//   - Services support different parts of JSON Schema; see parameters.go.
+//   - gemini requires the signature beside a call back, doesn't accept a schema
+//     without properties, prefixes names with models/, wraps errors in a list
+//     and reports a wrong key with 400.
+//   - mistral accepts only ids of nine letters and digits, no unknown fields,
+//     stream_options among them, and no person's message directly after a
 //     tool's result.
-//   - xai says with 400 that a key is wrong and with 403 that it withholds an
-//     answer, and counts reasoning beside the completion, as gemini does.
+//   - xai reports a wrong key with 400 and a withheld answer with 403, and
+//     counts reasoning apart from the completion, as gemini does.
 
-// Kinds are the services that this room speaks to, and whether they need a key.
+// Kinds are the supported services, and whether they need a key.
 var Kinds = map[string]bool{
 	"openai": true, "anthropic": true, "gemini": true, "mistral": true, "xai": true, "azure": true, "openrouter": true, "deepseek": true, "groq": true,
 	"ollama": false, "openai-compatible": false,
 }
 
-// KindOf is the kind of the service at an address: one that is known by its
-// host, else any that speaks the protocol.
+// KindOf returns the kind of the service at a URL: a known one by its host, otherwise the
+// generic one.
 func KindOf(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -57,10 +57,10 @@ func KindOf(base string) string {
 
 func (c *Client) is(kind string) bool { return c.opt.Provider.Kind == kind }
 
-// legalMistralID is what Mistral takes as the id of a call.
+// legalMistralID matches the ids of calls that Mistral accepts.
 var legalMistralID = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 
-// kindID is a call's id in the form that the kind of service takes.
+// kindID returns a call's id in the form that the kind of service accepts.
 func (c *Client) kindID(id string) string {
 	if !c.is("mistral") || legalMistralID.MatchString(id) {
 		return id
@@ -70,8 +70,8 @@ func (c *Client) kindID(id string) string {
 	return text[len(text)-9:] // the same in every request
 }
 
-// bridgeToolResults puts a word of the model between a tool's result and the
-// next message of a person, where the service wants one.
+// bridgeToolResults inserts a short text of the model between a tool's result and a
+// person's next message, if the service requires one.
 func (c *Client) bridgeToolResults(list []message) []message {
 	if !c.is("mistral") {
 		return list
@@ -86,11 +86,11 @@ func (c *Client) bridgeToolResults(list []message) []message {
 	return out
 }
 
-// skipSignature is what Google documents for calls that have no signature, since
-// another model made them.
+// skipSignature is documented by Google for calls without a signature, which another model
+// made.
 var skipSignature = json.RawMessage(`{"google":{"thought_signature":"skip_thought_signature_validator"}}`)
 
-// signCalls gives each call back what the service put beside it.
+// signCalls restores what the service put beside each call.
 func (c *Client) signCalls(calls []call, own opaque) {
 	if len(own.Extra) == len(calls) {
 		for i, extra := range own.Extra {
@@ -104,7 +104,7 @@ func (c *Client) signCalls(calls []call, own opaque) {
 	}
 }
 
-// noParameters reports whether a function's schema is to be left out.
+// noParameters reports whether a function's schema must be omitted.
 func (c *Client) noParameters(schema json.RawMessage) bool {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -112,13 +112,14 @@ func (c *Client) noParameters(schema json.RawMessage) bool {
 	return c.is("gemini") && json.Unmarshal(schema, &s) == nil && len(s.Properties) == 0
 }
 
-// addHeaders sets what a kind of service wants beside the usual authorization.
+// addHeaders sets the headers that a kind of service needs in addition to the usual
+// authorization.
 func (c *Client) addHeaders(req *http.Request) {
 	key := c.opt.Provider.Key.Reveal()
 	switch {
 	case c.is("azure"):
 		req.Header.Set("api-key", key)
-	case c.is("anthropic") && strings.HasSuffix(req.URL.Path, "/models"): // its own API, not the compatible one
+	case c.is("anthropic") && strings.HasSuffix(req.URL.Path, "/models"): // its own API instead of the compatible one
 		req.Header.Del("Authorization")
 		req.Header.Set("x-api-key", key)
 		req.Header.Set("anthropic-version", "2023-06-01")
@@ -126,8 +127,8 @@ func (c *Client) addHeaders(req *http.Request) {
 	}
 }
 
-// kindFault is the fault of a refusal that a kind of service gives another status
-// than is usual; "" for all others.
+// kindFault returns the fault for statuses that a kind of service uses differently; ""
+// otherwise.
 func (c *Client) kindFault(status int, raw []byte) llm.Fault {
 	text := strings.ToLower(string(raw))
 	has := func(words ...string) bool {
@@ -148,7 +149,7 @@ func (c *Client) kindFault(status int, raw []byte) llm.Fault {
 	return ""
 }
 
-// unwrapError takes an error out of the list in which Gemini gives it.
+// unwrapError extracts an error from the list in which Gemini sends it.
 func unwrapError(raw []byte) []byte {
 	var list []json.RawMessage
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) && json.Unmarshal(raw, &list) == nil && len(list) > 0 {
@@ -157,7 +158,7 @@ func unwrapError(raw []byte) []byte {
 	return raw
 }
 
-// retryDelay is Gemini's Retry-After, which stands in the error.
+// retryDelay returns Gemini's Retry-After, which is in the error.
 func retryDelay(raw []byte) time.Duration {
 	var body struct {
 		Error struct {
@@ -177,18 +178,18 @@ func retryDelay(raw []byte) time.Duration {
 	return 0
 }
 
-// release is what stands behind a model's name in that of a release of it, and
-// variant what OpenRouter takes behind every name.
+// release matches the suffix of a release of a model, and variant the suffix that
+// OpenRouter accepts after every name.
 var (
 	release = regexp.MustCompile(`^-(\d{4,8}|\d{4}-\d{2}-\d{2}|latest)$`)
 	variant = regexp.MustCompile(`:[a-z]+$`)
 )
 
-// Offers says whether a service that lists those models has one of that name.
-// Services take more names than they list: of a release without its date, of a
-// model without its tag, of what runs under a name of one's own.
+// Offers reports whether a service that lists those models offers the named one. Services
+// accept more names than they list: a release without its date, a model without its tag, or
+// a name of one's own.
 func Offers(kind string, listed []string, model string) bool {
-	if kind == "azure" { // the names of deployments are not listed
+	if kind == "azure" { // deployment names are not listed
 		return true
 	}
 	short := strings.TrimSuffix(strings.TrimPrefix(model, "models/"), "-latest")

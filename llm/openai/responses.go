@@ -16,8 +16,8 @@ import (
 	"nize/store"
 )
 
-// wantsResponses says whether a model takes functions over the Responses API
-// only: known by name, or because it said so before.
+// wantsResponses reports whether a model supports functions only with the Responses API,
+// which is known by its name or from an earlier error.
 func (c *Client) wantsResponses(req llm.Request) bool {
 	if _, ok := c.viaResponses.Load(req.Model); ok {
 		return true
@@ -26,8 +26,8 @@ func (c *Client) wantsResponses(req llm.Request) bool {
 	return (kind == "openai" || kind == "azure") && len(req.Functions) > 0 && strings.HasPrefix(req.Model, "gpt-6")
 }
 
-// refersToResponses says whether an error of Chat Completions sends us to the
-// Responses API: the library's own check, or the service's words.
+// refersToResponses reports whether an error of Chat Completions asks for the Responses
+// API: the library's own check, or the service's message.
 func (c *Client) refersToResponses(err error) bool {
 	if errors.Is(err, goopenai.ErrReasoningToolsRequireResponses) {
 		return true
@@ -36,8 +36,8 @@ func (c *Client) refersToResponses(err error) bool {
 	return errors.As(err, &pe) && (pe.Status == 400 || pe.Status == 404) && strings.Contains(pe.Message, "v1/responses")
 }
 
-// item is one input item of the Responses API. The pointers are fields that
-// must be there, even if empty, for their type.
+// item is one input item of the Responses API. The pointers are fields that must be present
+// for their type, even if empty.
 type item struct {
 	Type      string          `json:"type"`
 	Role      string          `json:"role,omitempty"`
@@ -57,7 +57,7 @@ type responseEvent struct {
 	Error    json.RawMessage `json:"error"`
 	Code     string          `json:"code"`
 	Response *responseDoc    `json:"response"`
-	// A plain JSON answer is the document itself.
+	// A plain JSON response is the document itself.
 	Object string `json:"object"`
 	responseDoc
 }
@@ -72,8 +72,8 @@ type responseDoc struct {
 	Usage json.RawMessage `json:"usage"`
 }
 
-// responses asks by the Responses API. Nothing is stored at the service: the
-// reasoning comes back encrypted and is kept with the turn.
+// responses generates with the Responses API. Nothing is stored at the service: the
+// reasoning is returned encrypted and kept with the turn.
 func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
 	keep := false
 	items, err := c.items(req)
@@ -123,7 +123,7 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 			if err = c.providerError(ctx, err); brokeOff(err) && answer.text.Len() > 0 {
 				break // buildReply marks it
 			}
-			answer.text.finish(false) // shows what was kept back
+			answer.text.finish(false) // shows the text that was held back
 			return llm.Reply{}, err
 		}
 		if err := answer.addEvent(raw); err != nil {
@@ -139,7 +139,7 @@ func (c *Client) responses(ctx context.Context, req llm.Request, delta func(llm.
 	return reply, err
 }
 
-// items are the turns as the Responses API wants them.
+// items returns the turns as input items of the Responses API.
 func (c *Client) items(req llm.Request) ([]any, error) {
 	var (
 		out   []any
@@ -176,7 +176,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 					out = append(out, requestItem(own.Items[j]))
 				}
 				for _, tc := range t.Calls {
-					ids[tc.ID] = tc.Provider // the items name it so
+					ids[tc.ID] = tc.Provider // the id in the items
 				}
 				continue
 			}
@@ -192,7 +192,7 @@ func (c *Client) items(req llm.Request) ([]any, error) {
 	return out, wrong
 }
 
-// responsesAnswer collects one answer.
+// responsesAnswer collects one response.
 type responsesAnswer struct {
 	c     *Client
 	text  answerText
@@ -200,7 +200,7 @@ type responsesAnswer struct {
 	end   *responseDoc
 }
 
-// addEvent reads one event.
+// addEvent adds one event.
 func (a *responsesAnswer) addEvent(raw []byte) error {
 	var e responseEvent
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -217,7 +217,7 @@ func (a *responsesAnswer) addEvent(raw []byte) error {
 		}
 	case "response.output_item.done":
 		if slices.ContainsFunc(a.items, func(it json.RawMessage) bool { return bytes.Equal(it, e.Item) }) {
-			break // what is said twice would run twice
+			break // a repeated call would run twice
 		}
 		if len(a.items) == maxCalls {
 			return a.c.brokenAnswer(fmt.Sprintf("over %d items in one answer", maxCalls), nil)
@@ -238,7 +238,7 @@ func (a *responsesAnswer) addEvent(raw []byte) error {
 	return nil
 }
 
-// addPlain reads an answer that is one document, or an error that is.
+// addPlain decodes a response that is a single document, or an error that is.
 func (a *responsesAnswer) addPlain(e responseEvent) error {
 	switch {
 	case len(e.Error) > 0 && string(e.Error) != "null":
@@ -249,10 +249,10 @@ func (a *responsesAnswer) addPlain(e responseEvent) error {
 	return nil
 }
 
-// buildReply is the reply, once the stream ended.
+// buildReply returns the reply after the stream ended.
 func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 	if a.end == nil {
-		reply := llm.Reply{Text: a.text.finish(false), Finish: llm.FinishCut} // its calls may lack their ends
+		reply := llm.Reply{Text: a.text.finish(false), Finish: llm.FinishCut} // its calls may be incomplete
 		if strings.TrimSpace(reply.Text) == "" {
 			return llm.Reply{}, a.c.brokenAnswer("the answer broke off before its end", io.ErrUnexpectedEOF)
 		}
@@ -291,7 +291,7 @@ func (a *responsesAnswer) buildReply(req llm.Request) (llm.Reply, error) {
 			}
 		}
 	}
-	if a.text.Len() == 0 { // otherwise what the person saw counts
+	if a.text.Len() == 0 { // otherwise keep what the person saw
 		a.text.write(reply.Text)
 	}
 	reply.Text = a.text.finish(len(reply.Calls) > 0)

@@ -7,9 +7,9 @@ import (
 	"nize/llm"
 )
 
-// Some models write their reasoning into the answer, between tags in front of it or
-// between its lines; others only close it, because their template opened it. What stands
-// there is not answer: it is neither shown nor said in later turns.
+// Some models write their reasoning into the answer, between tags before it or between its
+// lines; others only close it, because their template opened it. Reasoning is not a part of
+// the answer: it is neither shown nor sent in later turns.
 
 // thinkTags open and close reasoning, in lower case.
 var thinkTags = []struct{ open, end string }{
@@ -26,17 +26,17 @@ var thinkTags = []struct{ open, end string }{
 const (
 	// maxTag is longer than every tag.
 	maxTag = 64
-	// maxAttributes is how long the attributes of an opening tag may be, and
-	// maxBlanks the space in a closing one.
+	// maxAttributes is the maximum length of an opening tag's attributes, and maxBlanks
+	// that of the space in a closing tag.
 	maxAttributes = 100
 	maxBlanks     = 8
 )
 
-// blanks may stand in front of an answer.
+// blanks may precede an answer.
 const blanks = " \t\r\n\ufeff\u200b"
 
-// openTag reports how long the tag open is at the beginning of a text, 0 if it is not
-// there. partly says that it may be, once more has come.
+// openTag returns the length of the tag open at the beginning of a text, 0 if there is
+// none. partly reports that there may be one when more text arrives.
 func openTag(text, open string) (n int, partly bool) {
 	name, element := strings.CutSuffix(open, ">")
 	if !element || strings.HasPrefix(open, "<|") {
@@ -65,7 +65,7 @@ func openTag(text, open string) (n int, partly bool) {
 	return 0, false
 }
 
-// opens reports whether a text has the tag open.
+// opens reports whether a text contains the tag open.
 func opens(text, open string) bool {
 	name := strings.TrimSuffix(open, ">")
 	for {
@@ -80,7 +80,7 @@ func opens(text, open string) bool {
 	}
 }
 
-// closeTag finds the first tag end in a text, which may have space before its bracket.
+// closeTag finds the first closing tag in a text, which may have space before its bracket.
 func closeTag(text, end string) (at, n int) {
 	name, element := strings.CutSuffix(end, ">")
 	if !element || strings.HasPrefix(end, "<|") {
@@ -100,42 +100,41 @@ func closeTag(text, end string) (at, n int) {
 	}
 }
 
-// answerText tells the text of an answer from the reasoning in it, as it comes. A tag
-// within a line of the answer, or in a block of code, is a part of it.
+// answerText separates the text of an answer from reasoning, as it streams. A tag within a
+// line of the answer, or in a code block, is a part of the answer.
 type answerText struct {
 	delta func(llm.Delta)
-	// hold keeps the text back until it is certain that it is no reasoning which was
-	// never opened.
+	// hold keeps the text back until it can't be reasoning that was never opened.
 	hold bool
 
 	shown   strings.Builder
-	thought strings.Builder // with its tags, as it came
-	pending []byte          // what is not decided yet: while it is held, all of the answer
-	end     string          // what closes the reasoning that goes on
+	thought strings.Builder // with its tags, as received
+	pending []byte          // not decided yet; while held, the whole answer
+	end     string          // closing tag of the current reasoning
 	opened  int             // where it begins in thought
-	depth   int             // how many times reasoning was opened within it and not closed
-	again   string          // what may close it once more: it was opened within itself
-	begun   bool            // the answer
-	after   bool            // reasoning within the answer has ended, and no text came since
+	depth   int             // number of nested openings that are not closed
+	again   string          // tag that may close the reasoning a second time, because it was opened within itself
+	begun   bool            // the answer has begun
+	after   bool            // reasoning within the answer has ended, and no text followed yet
 	orphan  bool            // reasoning was closed that was never opened
-	last    bool            // no more comes
-	looked  int             // how much of what is pending was looked through, while it is held
+	last    bool            // no more text follows
+	looked  int             // how much of pending was examined while held
 
-	line []byte // the beginning of the line of the answer that is being written
-	code bool   // it stands in a block of code
+	line []byte // the beginning of the answer's current line
+	code bool   // the line is in a code block
 }
 
-// Len is how much was said, reasoning included.
+// Len returns the length of everything received, including reasoning.
 func (a *answerText) Len() int { return a.shown.Len() + a.thought.Len() + len(a.pending) }
 
-// write takes the next piece.
+// write adds the next piece.
 func (a *answerText) write(piece string) {
 	a.pending = append(a.pending, piece...)
 	for a.step() {
 	}
 }
 
-// step decides about what is pending; it reports whether there may be more to decide.
+// step decides about pending text; it reports whether there may be more to decide.
 func (a *answerText) step() bool {
 	switch {
 	case len(a.pending) == 0:
@@ -178,21 +177,21 @@ func (a *answerText) step() bool {
 		if a.hold {
 			return false
 		}
-	} else { // the space behind the reasoning
+	} else { // the space after the reasoning
 		a.pending = rest
 	}
 	a.begun = true
 	return true
 }
 
-// open takes the first n bytes of what is pending as the beginning of reasoning.
+// open takes the first n bytes of pending as the beginning of reasoning.
 func (a *answerText) open(n int, end string) {
 	a.opened, a.end, a.depth = a.thought.Len(), end, 0
 	a.think(n)
 }
 
-// stepThought looks for the end of the reasoning. It may be opened within itself, as
-// often as a model speaks of the tag, or closed as often as it was opened.
+// stepThought looks for the end of the reasoning. It may be opened within itself whenever a
+// model mentions the tag, or closed as often as it was opened.
 func (a *answerText) stepThought() bool {
 	text := string(a.pending)
 	i, n := closeTag(text, a.end)
@@ -206,7 +205,7 @@ func (a *answerText) stepThought() bool {
 		a.think(at + len(open))
 		return true
 	}
-	if i < 0 { // a tag may be cut at the end
+	if i < 0 { // a tag may be incomplete at the end
 		a.think(max(0, len(a.pending)-len(a.end)-maxBlanks))
 		return false
 	}
@@ -218,7 +217,7 @@ func (a *answerText) stepThought() bool {
 	return true
 }
 
-// stepAgain looks whether reasoning that was opened within itself is closed once more.
+// stepAgain checks whether reasoning that was opened within itself is closed once more.
 func (a *answerText) stepAgain() bool {
 	for from := max(0, a.looked-maxTag); ; {
 		i, n := closeTag(string(a.pending[from:]), a.again)
@@ -227,7 +226,7 @@ func (a *answerText) stepAgain() bool {
 		}
 		at := from + i
 		if at+n == len(a.pending) && !a.last {
-			return false // what follows shows whether it is spoken of
+			return false // the following text shows whether the tag is only mentioned
 		}
 		if !quoted(string(a.pending), at, n) {
 			a.think(at + n)
@@ -246,9 +245,9 @@ func (a *answerText) stepAgain() bool {
 	return a.last
 }
 
-// stepAnswer shows what is pending, up to reasoning that begins a line.
+// stepAnswer shows pending text, up to reasoning that begins a line.
 func (a *answerText) stepAnswer() bool {
-	if a.after { // the space behind the reasoning
+	if a.after { // the space after the reasoning
 		a.pending = bytes.TrimLeft(a.pending, blanks)
 		a.after = len(a.pending) == 0
 	}
@@ -287,34 +286,34 @@ func (a *answerText) stepAnswer() bool {
 	return false
 }
 
-// holdOf reports whether the answers of a model are kept back until it is certain
-// that they are no reasoning which was never opened: it wrote such before.
+// holdOf reports whether a model's answers are held back until they can't be reasoning that
+// was never opened, because it wrote such reasoning before.
 func (c *Client) holdOf(model string) bool {
 	_, orphan := c.unopened.Load(model)
 	return orphan
 }
 
-// noteText remembers what kind of answer a model wrote.
+// noteText records which form of answer a model wrote.
 func (c *Client) noteText(model string, a *answerText) {
 	if a.orphan {
 		c.unopened.Store(model, struct{}{})
 	}
 }
 
-// release gives up the hold: the service says the reasoning elsewhere.
+// release ends the hold, because the service sends the reasoning separately.
 func (a *answerText) release() {
 	a.hold = false
 	for a.step() {
 	}
 }
 
-// think takes the first n bytes of what is pending as reasoning.
+// think takes the first n bytes of pending as reasoning.
 func (a *answerText) think(n int) {
 	a.thought.Write(a.pending[:n])
 	a.pending = a.pending[n:]
 }
 
-// show takes the first n bytes of what is pending as answer.
+// show takes the first n bytes of pending as answer.
 func (a *answerText) show(n int) {
 	if n == 0 {
 		return
@@ -325,8 +324,8 @@ func (a *answerText) show(n int) {
 	a.delta(llm.Delta{Text: text})
 }
 
-// finish decides about the rest, and returns the answer. calls says that calls go
-// with it.
+// finish decides about the rest and returns the answer. calls says that the reply has
+// calls.
 func (a *answerText) finish(calls bool) string {
 	if answer, ok := a.cut(string(a.pending)); calls && !a.begun && a.thought.Len() == 0 && ok && answer == "" {
 		a.orphan = true
@@ -358,8 +357,8 @@ func (a *answerText) finish(calls bool) string {
 	return answer
 }
 
-// unclosed decides about reasoning that was never closed. Within the answer it is
-// a part of that; in front of it, another tag may close it.
+// unclosed decides about reasoning that was never closed. Within the answer it is a part of
+// the answer; before it, another tag may close it.
 func (a *answerText) unclosed() {
 	end := a.end
 	a.think(len(a.pending))
@@ -387,7 +386,7 @@ func (a *answerText) unclosed() {
 	}
 }
 
-// cut returns what stands behind reasoning that is closed but was never opened.
+// cut returns the text after reasoning that is closed but was never opened.
 func (a *answerText) cut(text string) (answer string, ok bool) {
 	for _, tag := range thinkTags {
 		i, n := closeTag(text, tag.end)
@@ -409,7 +408,7 @@ func closes(text string) bool {
 	return false
 }
 
-// lastTag is where the closing tag at the end of a text begins.
+// lastTag returns the position of the closing tag at the end of a text.
 func lastTag(text string) int {
 	for _, tag := range thinkTags {
 		if i, _ := closeTag(text, tag.end); i >= 0 {
@@ -419,8 +418,8 @@ func lastTag(text string) int {
 	return len(text)
 }
 
-// quoted reports whether a tag is spoken of: it stands in code, in quotation marks, or
-// as a word within a line.
+// quoted reports whether a tag is only mentioned: in code, in quotation marks, or as a word
+// within a line.
 func quoted(text string, at, size int) bool {
 	before, behind := text[:at], text[at+size:]
 	if strings.Count(before, "`")%2 == 1 || strings.HasPrefix(behind, "`") {
@@ -434,7 +433,7 @@ func quoted(text string, at, size int) bool {
 	return strings.HasSuffix(before, " ") && behind != "" && strings.ContainsAny(behind[:1], " ,.;:!?)")
 }
 
-// indexFold is strings.Index of a needle in lower case, whatever case the text has.
+// indexFold is a case-insensitive strings.Index for a needle in lower case.
 func indexFold(text, needle string) int {
 	for i := 0; i+len(needle) <= len(text); i++ {
 		if (text[i] == needle[0] || needle[0] >= 'a') && strings.EqualFold(text[i:i+len(needle)], needle) {

@@ -13,17 +13,17 @@ const (
 	maxCalls = 64       // calls of one reply
 	maxArgs  = 1 << 20  // bytes of one call's arguments
 	maxID    = 256      // bytes of a call's id
-	maxExtra = 64 << 10 // bytes of what a service puts beside a call and wants back
-	maxName  = 256      // bytes of a function's name that are kept: more than any service takes
+	maxExtra = 64 << 10 // bytes of what a service puts beside a call and needs back
+	maxName  = 256      // bytes of a function's name that are kept: more than any service accepts
 )
 
-// piece is a part of a tool call as it comes in a stream.
+// piece is a part of a tool call in a stream.
 type piece struct {
 	Index    looseInt  `json:"index"`
 	ID       looseText `json:"id"`
 	Function struct {
 		Name looseText `json:"name"`
-		// Arguments is a string, or an object from services that can't do that.
+		// Arguments is a string, or an object from services that don't send strings.
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"function"`
 	Extra json.RawMessage `json:"extra_content"`
@@ -31,15 +31,14 @@ type piece struct {
 
 // callGatherer collects the pieces of the calls of one reply. The rules, in order:
 //
-//  1. an index that is known, and no id or the same: that call
-//  2. an index that is known with another id: the call with that id, or a new one
+//  1. a known index, and no id or the same one: that call
+//  2. a known index with another id: the call with that id, or a new one
 //  3. no index, and a known id: that call
 //  4. no index, no id and no name: the last call
-//  5. else a new call
+//  5. otherwise a new call
 //
-// Beyond them, a named piece with arguments for a call whose arguments are
-// complete is a new call: some services number every call 0, or give all the
-// same id.
+// In addition, a named piece with arguments for a call whose arguments are complete is a
+// new call: some services number every call 0, or give all calls the same id.
 type callGatherer struct {
 	calls   []*gatheredCall
 	byIndex map[int]*gatheredCall
@@ -86,8 +85,8 @@ func (g *callGatherer) addPiece(p piece) error {
 	return nil
 }
 
-// dropRepeated leaves out what is said twice: a call of the same id, name and
-// arguments as one before it is that call.
+// dropRepeated removes duplicates: calls with the same id, name and arguments as an earlier
+// one.
 func (g *callGatherer) dropRepeated() {
 	var kept []*gatheredCall
 	for _, c := range g.calls {
@@ -100,7 +99,7 @@ func (g *callGatherer) dropRepeated() {
 	g.calls = kept
 }
 
-// extras is what the service put beside each call; nil where it put nothing.
+// extras returns what the service put beside each call; nil for none.
 func (g *callGatherer) extras() []json.RawMessage {
 	out, some := make([]json.RawMessage, len(g.calls)), false
 	for i, c := range g.calls {
@@ -142,8 +141,8 @@ func (g *callGatherer) candidate(p piece) *gatheredCall {
 	return nil
 }
 
-// complete reports whether no call lacks its end: each has a name, and arguments
-// that are a JSON object, or none.
+// complete reports whether all calls are complete: each has a name, and arguments that are
+// a JSON object, or none.
 func (g *callGatherer) complete() bool {
 	return !slices.ContainsFunc(g.calls, func(c *gatheredCall) bool {
 		args := bytes.TrimSpace(c.args)
@@ -151,8 +150,8 @@ func (g *callGatherer) complete() bool {
 	})
 }
 
-// toolCalls returns the calls. One without a name can't be called and is left to
-// the agent, which tells the model.
+// toolCalls returns the calls. One without a name can't be made; the agent tells the model
+// so.
 func (g *callGatherer) toolCalls() []store.ToolCall {
 	var out []store.ToolCall
 	for _, c := range g.calls {
@@ -161,14 +160,14 @@ func (g *callGatherer) toolCalls() []store.ToolCall {
 			args = "{}"
 		}
 		if len(c.id) > maxID {
-			c.id = "" // it is named by ours
+			c.id = "" // we choose its id
 		}
 		out = append(out, store.ToolCall{Provider: c.id, Name: c.name, Args: args})
 	}
 	return out
 }
 
-// argsText reads arguments that are a string, an object or nothing.
+// argsText decodes arguments that are a string, an object or missing.
 func argsText(raw json.RawMessage) (string, error) {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":

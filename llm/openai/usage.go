@@ -8,12 +8,12 @@ import (
 	"nize/llm"
 )
 
-// maxTokens is more than any answer or prompt has: a larger number is a mistake,
-// and would use up a budget at once.
+// maxTokens is more than any response or prompt has: a larger number is an error, and would
+// use up a budget at once.
 const maxTokens = 100_000_000
 
-// count is a number of tokens. Some services send it as a text or with a point;
-// what can be no number of tokens is -1.
+// count is a number of tokens. Some services send it as a string or with a decimal point;
+// an impossible number is -1.
 type count int64
 
 func (c *count) UnmarshalJSON(b []byte) error {
@@ -26,14 +26,14 @@ func (c *count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// tokens is what a service counted. One whose counts can't be is as one that sends
-// none: zero, which is estimated.
+// tokens returns the usage that a service reported. Impossible counts are treated like
+// missing ones: the usage is zero and gets estimated.
 func tokens(prompt, completion, total, cached, reasoning count) llm.Usage {
 	if prompt <= 0 || completion < 0 {
 		return llm.Usage{}
 	}
 	u := llm.Usage{Prompt: int64(prompt), Completion: int64(completion), Reasoning: int64(max(reasoning, 0))}
-	if beside := int64(total - prompt - completion); beside > 0 { // reasoning that is not in the completion
+	if beside := int64(total - prompt - completion); beside > 0 { // reasoning that the completion doesn't include
 		u.Completion += beside
 		u.Reasoning = max(u.Reasoning, beside)
 	}
@@ -42,7 +42,7 @@ func tokens(prompt, completion, total, cached, reasoning count) llm.Usage {
 	return u
 }
 
-// chatUsage reads the usage of Chat Completions.
+// chatUsage decodes the usage of Chat Completions.
 func chatUsage(raw json.RawMessage) llm.Usage {
 	var u struct {
 		Prompt        count `json:"prompt_tokens"`
@@ -67,7 +67,7 @@ func chatUsage(raw json.RawMessage) llm.Usage {
 	return out
 }
 
-// responsesUsage reads the usage of the Responses API.
+// responsesUsage decodes the usage of the Responses API.
 func responsesUsage(raw json.RawMessage) llm.Usage {
 	var u struct {
 		Input        count `json:"input_tokens"`
