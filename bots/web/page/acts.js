@@ -1,7 +1,7 @@
 // @ts-check
-// What can be done about a message: copy it, ask again, or change it and ask again. The
-// last two begin a conversation of their own with what was said before: what was said,
-// and what tools did, stays where it is.
+// Actions for a message: copy it, ask again, or edit it and ask again. The last two begin
+// a new conversation with the earlier messages; the existing one, and what its tools did,
+// stays as it is.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { fileWords } from './files.js'
@@ -12,8 +12,8 @@ import { t } from './words.js'
 
 /**
  * @typedef {object} Acts
- * @property {(m: Message, text: string) => Promise<void>} rerun asks again, in a branch, with other words
- * @property {() => void} goOn asks nize to go on where it stopped
+ * @property {(m: Message, text: string) => Promise<void>} rerun asks again with another text, in a branch
+ * @property {() => void} goOn asks nize to continue its last answer
  */
 
 /** @param {{text: string}} props */
@@ -28,7 +28,7 @@ function CopyText({ text }) {
   return html`<button type="button" class="icon-button" title=${label} aria-label=${label} onClick=${() => navigator.clipboard.writeText(text).then(() => setDone(true), () => {})}>${done ? icon('check') : icon('copy')}</button>`
 }
 
-/** @param {{m: Message, acts: Acts|null}} props below what a person wrote */
+/** @param {{m: Message, acts: Acts|null}} props below a person's message */
 export function AskedActs({ m, acts }) {
   const [edits, setEdits] = useState(false)
   const text = m.text === fileWords ? '' : m.text ?? ''
@@ -52,7 +52,7 @@ function Edit({ text, run, close }) {
   const [now, setNow] = useState(text)
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState('')
-  useEffect(() => field.current?.focus(), []) // its person asked for it just now
+  useEffect(() => field.current?.focus(), []) // the person just opened it
   /** @param {Event} e */
   const go = async (e) => {
     e.preventDefault()

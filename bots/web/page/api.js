@@ -1,10 +1,10 @@
 // @ts-check
-// Requests to nize for the person of the session.
+// Requests to nize in the session of the signed-in person.
 import { language } from './words.js'
 
 const base = '/app/v1/'
 
-/** What nize answered instead of what was asked for. */
+/** An error response of nize. */
 export class Failure extends Error {
   /**
    * @param {number} status
@@ -15,12 +15,12 @@ export class Failure extends Error {
     this.status = status
     this.type = body.error?.type ?? ''
     this.card = body.card
-    /** What is wrong with arguments, place by place. */
+    /** What is wrong with the arguments, by field. */
     this.fields = body.error?.fields ?? []
   }
 }
 
-/** The reader's zone, for times in words that nize makes. */
+/** The reader's time zone, for times in texts from nize. */
 export const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone ?? ''
 
 /** @param {string} path */
@@ -42,7 +42,7 @@ export async function get(path) {
   return answer.json()
 }
 
-/** A file. @param {string} path */
+/** Fetches a file. @param {string} path */
 export async function getFile(path) {
   const answer = await fetch(address(path), { headers: headers(), cache: 'no-store' })
   if (!answer.ok) throw await failureOf(answer)
@@ -50,7 +50,7 @@ export async function getFile(path) {
 }
 
 /**
- * Sends JSON. A text is sent as it is, so that its numbers stay as they are written.
+ * Sends JSON. A string is sent unchanged, so that its numbers keep their form.
  * @param {string} path
  * @param {object|string} [body]
  */
@@ -75,7 +75,7 @@ export const remove = (path) => send('DELETE', path)
 /** @param {string} method @param {string} path @param {object|string} [body] */
 const send = (method, path, body) => sendTo(method, address(path), body)
 
-/** Sends JSON to an address that is none of a person's. @param {string} at @param {object} body */
+/** Sends JSON to a URL outside the person's API. @param {string} at @param {object} body */
 export const postTo = (at, body) => sendTo('POST', at, body)
 
 /** @param {string} method @param {string} at @param {object|string} body */
@@ -89,10 +89,10 @@ async function sendTo(method, at, body = {}) {
   return answer.json().catch(() => ({}))
 }
 
-/** A key under which a message is taken once. */
+/** Returns a key under which a message is accepted only once. */
 export const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('')
 
-/** Goes to sign in, and comes back to where it was. */
+/** Goes to the sign-in page, which returns to the current address. */
 export function signIn() {
   document.cookie = `nize-next=${location.pathname}; path=/; max-age=900; samesite=lax`
   location.assign('/login')

@@ -1,6 +1,5 @@
 // @ts-check
-// The page: which conversation is open, the stream of what happens in it, and what
-// a person does there.
+// The page: the open conversation, the stream of its events, and the person's actions.
 import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, newKey, patch, post, signIn, upload, zone } from './api.js'
@@ -24,28 +23,28 @@ import { notify, notifyWaiting } from './notify.js'
 import { isOutdated } from './tool.js'
 import { language, t } from './words.js'
 
-/** @param {string} path the conversation of an address, '' for none */
+/** @param {string} path returns the conversation of a path, '' for none */
 const threadOf = (path) => /^\/app\/c\/([^/]+)$/.exec(path)?.[1] ?? ''
 
-/** @param {string} id the key of a message, by what the page calls it */
+/** @param {string} id returns the key of a message from its id on the page */
 const keyOf = (id) => id.slice(id.lastIndexOf(':') + 1)
 
 /** @param {{me: any}} props */
 export function App({ me }) {
   const [place, setPlace] = useState(location.pathname)
   const threads = useThreads()
-  const [begins, setBegins] = useState(/** @type {import('./choices.js').Choices} */ ({})) // with what the next conversation does
-  const [address, setAddress] = useState('') // where people open a conversation that is held elsewhere
+  const [begins, setBegins] = useState(/** @type {import('./choices.js').Choices} */ ({})) // choices for the next conversation
+  const [address, setAddress] = useState('') // URL of a conversation on another platform
   const [link, setLink] = useState('open')
   const [tick, bump] = useReducer((/** @type {number} */ n) => n + 1, 0)
   const [drawer, setDrawer] = useState(false)
   const [said, setSaid] = useState('')
   const [problem, setProblem] = useState('')
-  const [pictures, setPictures] = useState(true) // whether the model takes them, as far as is known
-  const [written, setWritten] = useState('') // by a suggestion, for the field
+  const [pictures, setPictures] = useState(true) // whether the model accepts pictures, as far as known
+  const [written, setWritten] = useState('') // text that a suggestion puts into the field
   const thread = threadOf(place)
   const there = placeOf(place, me)
-  const began = useRef(/** @type {Conversation|null} */ (null)) // one that this page has just begun
+  const began = useRef(/** @type {Conversation|null} */ (null)) // a conversation that this page just began
   const conversation = useMemo(() => began.current?.id === thread ? began.current : new Conversation(thread), [thread])
 
   const go = useCallback((/** @type {string} */ path) => {
@@ -75,10 +74,10 @@ export function App({ me }) {
     let frame = 0
     const draw = () => {
       frame ||= requestAnimationFrame(() => { frame = 0; bump(0) })
-      if (document.hidden) bump(0) // there are no frames
+      if (document.hidden) bump(0) // a hidden page gets no animation frames
     }
     let before = conversation.state
-    let told = false // what waited when the stream began
+    let told = false // whether the calls pending at the stream's start were reported
     const end = follow(conversation.id, {
       state: (state) => setLink(state),
       event: (name, data) => {
@@ -92,7 +91,7 @@ export function App({ me }) {
           told = true
           notifyWaiting(conversation.waiting, t('A call waits for you.'), '/app/approvals')
         }
-        if ((name === 'state' || name === 'thread') && conversation.state !== before) { // it may have begun before the stream did
+        if ((name === 'state' || name === 'thread') && conversation.state !== before) { // the turn may have begun before the stream did
           if (conversation.state === 'working') setSaid(t('nize is answering.'))
           if (conversation.state === 'idle') {
             setSaid(t('nize has answered.'))
@@ -109,14 +108,14 @@ export function App({ me }) {
     }
   }, [conversation])
 
-  const first = conversation.messages.find((m) => m.kind === 'person')?.text ?? '' // it has no title before the first answer
+  const first = conversation.messages.find((m) => m.kind === 'person')?.text ?? '' // there is no title before the first answer
   const title = conversation.thread?.title || first.slice(0, 60) || there?.title() || (place === '/app/approvals' ? t('Waiting') : '')
   const waiting = conversation.waiting.length
   useEffect(() => {
     document.title = (waiting ? `(${waiting}) ` : '') + (title ? title + ' – nize' : 'nize')
   }, [title, waiting])
 
-  /** Shows what was sent before and not taken, so far as nize knows nothing of it. @param {Conversation} to */
+  /** Shows messages that were sent but not accepted, unless nize has them. @param {Conversation} to */
   const restore = (to) => {
     for (const { key, text, instead } of readUnsent(to.id)) {
       const id = `said/${to.id}:${key}`
@@ -156,7 +155,7 @@ export function App({ me }) {
       go('/app/c/' + th.id)
       await deliver(to, newKey(), text, files)
     } catch (/** @type {any} */ err) {
-      keepDraft('', text) // nothing that was written is lost
+      keepDraft('', text) // keep the text
       setProblem(err.status ? err.message : t('nize could not be reached.'))
       if (err.status === 401) setLink('signedOut')
     }
@@ -168,7 +167,7 @@ export function App({ me }) {
     conversation.thread = await patch('chat/threads/' + thread, change)
     bump(0)
   }
-  /** Begins a conversation with what was said in this one, up to a message. @param {string} before the message's id, '' for all */
+  /** Begins a conversation with a copy of this one up to a message. @param {string} before the message's id, '' for all */
   const branch = async (before) => {
     const th = await post(`chat/threads/${conversation.id}/branch`, { before })
     const to = new Conversation(th.id)

@@ -1,6 +1,6 @@
 // @ts-check
-// The calls that wait, wherever they were asked for; what became of those that were
-// decided while the page was open; and what the reader decided lately.
+// Pending calls of all conversations, calls decided while the page was open, and the
+// reader's recent decisions.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'
@@ -10,7 +10,7 @@ import { t, time } from './words.js'
 
 /**
  * @param {object} props
- * @param {string[]} props.waiting calls that the reader may decide about
+ * @param {string[]} props.waiting calls that the reader may decide
  * @param {number} props.tick
  */
 export function Approvals({ waiting, tick }) {
@@ -20,7 +20,7 @@ export function Approvals({ waiting, tick }) {
   useEffect(() => {
     let left = false
     const load = async () => {
-      const now = (await get('approvals')).items.sort((/** @type {any} */ a, /** @type {any} */ b) => a.call < b.call ? -1 : 1) // as they were asked for
+      const now = (await get('approvals')).items.sort((/** @type {any} */ a, /** @type {any} */ b) => a.call < b.call ? -1 : 1) // in the order of the requests
       const ids = new Set(now.map((/** @type {any} */ c) => c.call))
       const gone = (cards ?? []).filter((c) => !ids.has(c.call))
       const ended = await Promise.all(gone.map((c) => c.words.settled && over.includes(c.state) ? c : get('approvals/' + encodeURIComponent(c.call)).catch(() => null)))
@@ -29,9 +29,9 @@ export function Approvals({ waiting, tick }) {
     load().then(() => setFailed(''), (err) => left || setFailed(err.message))
     get('approvals/decided').then((list) => left || setDecided(list.items), (err) => left || setFailed(err.message))
     return () => { left = true }
-  }, [waiting, tick]) // which is told anew whenever something else waits
-  // What was decided elsewhere and runs is looked at until it has ended: only what
-  // waits is told.
+  }, [waiting, tick]) // changes whenever the pending calls change
+  // Poll calls that were decided elsewhere until they have ended: the stream only reports
+  // pending calls.
   const runs = (cards ?? []).filter((c) => c.words.settled && !over.includes(c.state)).map((c) => c.call)
   useEffect(() => {
     if (!runs.length) return
@@ -45,7 +45,7 @@ export function Approvals({ waiting, tick }) {
     ${c.said && !c.words.settled && !(c.step && list[i - 1]?.step === c.step) ? html`<p class="said-for">“<bdi>${c.said}</bdi>”</p>` : ''}
     <${Card} card=${c} words=${c.words} mine=${waiting.includes(c.call)} changed=${changed} />
   </div>`
-  const others = (cards ?? []).filter((c) => !c.words.settled && !waiting.includes(c.call)) // admins see them all
+  const others = (cards ?? []).filter((c) => !c.words.settled && !waiting.includes(c.call)) // admins see all of them
   const yours = (cards ?? []).filter((c) => !others.includes(c))
   const earlier = decided.filter((c) => !yours.some((o) => o.call === c.call))
   return html`<div class="approvals" tabindex="-1">

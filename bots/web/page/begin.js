@@ -1,5 +1,5 @@
 // @ts-check
-// The page before anything was said: what nize is, and what this person could ask for.
+// The page before the first message: what nize is, and what this person could ask for.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'
@@ -9,14 +9,14 @@ import { language, t } from './words.js'
 /**
  * @param {object} props
  * @param {any} props.me
- * @param {(text: string) => void} props.write puts words into the field of the message
+ * @param {(text: string) => void} props.write puts a text into the message field
  * @param {(path: string) => void} props.go
  */
 export function Begin({ me, write, go }) {
   const [begin, setBegin] = useState(/** @type {{items: any[], model: boolean}|null} */ (null))
   useEffect(() => {
     let left = false
-    get('chat/starters').then((b) => left || setBegin(b), () => {}) // one can begin without
+    get('chat/starters').then((b) => left || setBegin(b), () => {}) // suggestions are optional
     return () => { left = true }
   }, [language()])
   const admin = me.role === 'admin'

@@ -1,6 +1,6 @@
 // @ts-check
-// What a call was given and what it returned, fetched when somebody looks: JSON as a
-// tree, texts by lines, long ones not whole.
+// A call's arguments and result, fetched when they are opened: JSON as a tree, texts by
+// lines, long ones cut.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, getFile } from './api.js'
@@ -8,8 +8,8 @@ import { Copy } from './code.js'
 import { Arguments } from './card/rows.js'
 import { span, t } from './words.js'
 
-// So many lines of a text are shown at first, ten times as many with each press, and
-// so many characters a line on average.
+// Number of lines shown at first, ten times as many with each press, with this average
+// number of characters per line.
 const first = 200
 const width = 400
 
@@ -17,7 +17,7 @@ const width = 400
 let trees
 
 /**
- * @param {{id: string, state: string, words?: any}} props state: looked at again when it changes; words: of its card
+ * @param {{id: string, state: string, words?: any}} props state: a change reloads the call; words: of its card
  */
 export function CallDetails({ id, state, words }) {
   const [call, setCall] = useState(/** @type {any} */ (null))
@@ -61,8 +61,8 @@ function save(file, name) {
  * @param {string} props.text
  * @param {boolean} props.json
  * @param {string} props.file
- * @param {() => void} [props.whole] downloads all of it, where text is only the beginning
- * @param {number} [props.size] of all of it
+ * @param {() => void} [props.whole] downloads all of it if text is only the beginning
+ * @param {number} [props.size] total size
  */
 function Part({ title, text, json, file, whole, size }) {
   const [raw, setRaw] = useState(false)

@@ -1,7 +1,6 @@
 // @ts-check
-// The card of a call: what it would do, whole, and the buttons that decide. What
-// is pressed binds the digest of what stood on the screen. Nothing here decides:
-// nize does, once.
+// The card of a call: what it would do, completely, and the buttons that decide. A press
+// carries the digest of what was on the screen. The page decides nothing: nize does, once.
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, post } from './api.js'
@@ -13,15 +12,15 @@ import { useStep } from './step.js'
 import { over } from './tool.js'
 import { t } from './words.js'
 
-// A press counts when the whole card has been on the screen for so long: nobody
-// reads faster, and a card may come up under a finger.
+// A press counts only after the whole card has been on the screen for this long: nobody
+// reads faster, and a card may appear under a finger.
 const readable = 600
 
 /**
- * Whether the whole of an element has been seen for long enough. One that is
- * higher than the window has been seen when both its ends were. above is about how many
- * lines of it are out of sight above, while its beginning was not seen and its end is.
- * @param {string} digest another one has not been seen
+ * Whether the whole of an element has been visible for long enough. An element that is
+ * taller than the window counts after both its ends were visible. above is the
+ * approximate number of lines hidden above, if its end was visible but not its beginning.
+ * @param {string} digest a change starts over
  */
 function useSeen(digest) {
   const top = useRef(/** @type {HTMLElement|null} */ (null))
@@ -41,7 +40,7 @@ function useSeen(digest) {
       }
       setAbove(at.end && !at.top && top.current ? linesAbove(top.current) : 0)
       if (at.top && at.end && timer === undefined) timer = setTimeout(() => setSeen(digest), readable)
-    }, { threshold: 0.95 }) // at the edge of what scrolls, fractions of a pixel are missing
+    }, { threshold: 0.95 }) // at the edge of a scroller, fractions of a pixel are missing
     const begin = () => {
       if (document.hidden || !top.current || !end.current) return
       watch.observe(top.current)
@@ -58,7 +57,7 @@ function useSeen(digest) {
   return { top, end, seen: seen === digest, above }
 }
 
-/** How many lines, at least one, an element's beginning is above of what its scroller shows. @param {HTMLElement} top */
+/** Returns how many lines, at least one, an element's beginning is above its scroller's visible part. @param {HTMLElement} top */
 function linesAbove(top) {
   const scroller = top.closest('.log, .approvals')
   const hidden = (scroller?.getBoundingClientRect().top ?? 0) - top.getBoundingClientRect().top
@@ -70,19 +69,19 @@ function linesAbove(top) {
  * @param {any} props.card
  * @param {any} props.words
  * @param {boolean} props.mine whether the reader may decide
- * @param {(card: any) => void} [props.changed] told of the card as it stands, where it is another one
+ * @param {(card: any) => void} [props.changed] gets the current card if it differs
  */
 export function Card({ card, words, mine, changed }) {
   if (words.settled) return html`<${SettledCard} card=${card} words=${words} />`
   return html`<${OpenCard} key=${card.digest} card=${card} words=${words} mine=${mine} changed=${changed} />`
 }
 
-/** What was kept of standing answers that were given here, by call. @type {Map<string, string>} */
+/** Descriptions of standing answers given here, by call. @type {Map<string, string>} */
 const kept = new Map()
 /** @type {Set<() => void>} */
 const keptListeners = new Set()
 
-/** The parts that come when they are needed. */
+/** Parts that are loaded when they are needed. */
 const parts = {
   edit: () => import('./card/edit.js').then((m) => m.Edit),
   standing: () => import('./card/standing.js').then((m) => m.Standing),
@@ -106,7 +105,7 @@ function OpenCard({ card, words, mine, changed }) {
   /**
    * @param {Event} e
    * @param {object|string} decision
-   * @param {boolean} [unread] a no needs no reading
+   * @param {boolean} [unread] a refusal doesn't require reading the card
    */
   const decide = async (e, decision, unread) => {
     if (!e.isTrusted || !seen && !unread || busy) return
@@ -129,7 +128,7 @@ function OpenCard({ card, words, mine, changed }) {
   /** @param {string} verb @param {object} [more] */
   const press = (verb, more) => (/** @type {Event} */ e) => decide(e, { verb, digest: card.digest, ...more }, verb === 'cancel' || verb === 'deny')
   /**
-   * Opens what a button asks for, with the card as it stands now.
+   * Opens a button's panel, with the card in its current state.
    * @param {string} name
    * @param {'edit'|'standing'} part
    */
@@ -148,7 +147,7 @@ function OpenCard({ card, words, mine, changed }) {
   const unread = mine && !panel && !seen && above > 0
   const toTop = () => top.current?.scrollIntoView({ block: 'start' })
   const all = together.count > 1 ? together.count : 0
-  const [firstOf] = Object.keys(together.cards).sort() // says for all of them why they can't be run together yet
+  const [firstOf] = Object.keys(together.cards).sort() // explains for all of them why they can't be run together yet
   /** @param {string} label @param {Record<string, string>} standing @param {boolean} [shown] */
   const allow = (label, standing, shown = true) => card.always && shown ? [{ label, off, act: press('approve', { standing }) }] : []
   const own = card.requester === self.id
@@ -196,10 +195,10 @@ function OpenCard({ card, words, mine, changed }) {
   </article>`
 }
 
-/** The marks before the line of a call that ended. @type {Record<string, string>} */
+/** The mark before the line of a settled call, by state. @type {Record<string, string>} */
 const marks = { done: '✓', failed: '✕', lost: '?', refused: '–', cancelled: '–', expired: '–' }
 
-/** What remains of a card that waits no more. @param {any} props */
+/** The line that replaces a settled card. @param {any} props */
 function SettledCard({ card, words }) {
   const [shows, setOpen] = useState(false)
   const [problem, setProblem] = useState('')
@@ -208,7 +207,7 @@ function SettledCard({ card, words }) {
   useEffect(() => {
     const listen = () => changed(0)
     keptListeners.add(listen)
-    listen() // it may have been kept after this was drawn
+    listen() // the answer may have been stored after the first draw
     return () => { keptListeners.delete(listen) }
   }, [])
   const s = words.settled

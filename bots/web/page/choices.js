@@ -1,7 +1,7 @@
 // @ts-check
-// With whom a conversation is held: agent, model, the servers whose tools may be used
-// and how these are, and whether answers are shown while they are written. Only what
-// its person may use is offered.
+// A conversation's choices: agent, model, the servers that may be used with their states,
+// and whether answers are shown while they are written. Only what the person may use is
+// offered.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'
@@ -9,7 +9,7 @@ import { icon } from './icon.js'
 import { t } from './words.js'
 
 /**
- * @typedef {object} Choices what is chosen; servers: [] is all
+ * @typedef {object} Choices servers: [] means all
  * @property {string} [agent]
  * @property {string} [model]
  * @property {string[]} [servers]
@@ -23,7 +23,7 @@ const stateOf = (state) => ({ ready: t('ready'), connecting: t('connecting'), un
  * @param {object} props
  * @param {Choices} props.chosen
  * @param {(change: Choices) => Promise<void>} props.choose
- * @param {(pictures: boolean) => void} props.known told whether the model takes pictures
+ * @param {(pictures: boolean) => void} props.known gets whether the model accepts pictures
  */
 export function ChoicesBar({ chosen, choose, known }) {
   const [all, setAll] = useState(/** @type {{agents: any[], models: any[], servers: any[]}|null} */ (null))
@@ -33,7 +33,7 @@ export function ChoicesBar({ chosen, choose, known }) {
   const [models, setModels] = useState(/** @type {any[]} */ ([]))
   useEffect(() => {
     let left = false
-    get('models').then((got) => left || setModels(got.items), () => {}) // the chip says less
+    get('models').then((got) => left || setModels(got.items), () => {}) // the chip then shows less
     return () => { left = true }
   }, [])
   useEffect(() => {

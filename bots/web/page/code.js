@@ -1,6 +1,6 @@
 // @ts-check
-// A block of code: highlighted once it is there, and copied by a button. The
-// highlighter comes when the first block does.
+// A code block, with highlighting and a button that copies it. The highlighter is loaded
+// with the first block.
 import { Component } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
@@ -11,11 +11,11 @@ const languages = ['bash', 'css', 'diff', 'dockerfile', 'go', 'ini', 'java', 'ja
 /** @type {Record<string, string>} */
 const aliases = { sh: 'bash', shell: 'bash', console: 'bash', golang: 'go', js: 'javascript', jsx: 'javascript', ts: 'typescript', tsx: 'typescript', py: 'python', rs: 'rust', yml: 'yaml', html: 'xml', svg: 'xml', toml: 'ini', md: 'markdown', patch: 'diff' }
 
-// Code is highlighted and laid out by parts of about so many characters, whole lines:
-// while it is written only the last one changes. What goes over several lines, such as a
-// comment, may lose its colour where a part begins.
+// Code is highlighted and laid out in parts of about this many characters, in whole lines:
+// while it is written, only the last part changes. A construct over several lines, such as
+// a comment, may lose its colour where a part begins.
 const part = 4 << 10
-// A part that is longer, of one line, is not highlighted: it would hold the page up.
+// A single line longer than this is not highlighted, because it would block the page.
 const longest = 64 << 10
 
 /** @type {Promise<any>|undefined} */
@@ -30,7 +30,7 @@ async function highlighter(name) {
 }
 
 /**
- * The highlighter's tree as elements.
+ * Converts the highlighter's tree to elements.
  * @param {any} node
  * @returns {any}
  */
@@ -41,7 +41,7 @@ function tree(node) {
 }
 
 /**
- * The parts of a text, which stay the same while it grows at its end.
+ * Splits a text into parts that don't change while it grows at its end.
  * @param {string} text
  */
 function parts(text) {
@@ -63,7 +63,7 @@ export function Code({ text, lang }) {
   </figure>`
 }
 
-/** One part, drawn again only when it has changed. */
+/** One part, drawn again only if it has changed. */
 class Part extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
@@ -83,7 +83,7 @@ function Highlighted({ text, name }) {
     let left = false
     highlighter(name).then((hljs) => {
       if (!left) setDrawn({ text, inner: tree(hljs.highlight(text, { language: name, ignoreIllegals: true })._emitter.rootNode) })
-    }, () => {}) // it stays plain
+    }, () => {}) // the code stays plain
     return () => { left = true }
   }, [text, name])
   return html`<span class="code-part">${text.startsWith(drawn.text) ? [drawn.inner, text.slice(drawn.text.length)] : text}</span>`

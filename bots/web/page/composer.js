@@ -1,7 +1,7 @@
 // @ts-check
-// Where a message is written, and the files that go with it. Enter sends, but never
-// while an input method is composing; Shift+Enter breaks the line; ↑ takes the last
-// message back while it was not answered. What is not sent is kept per conversation.
+// The field for messages, with their files. Enter sends, but never while an input method
+// is composing; Shift+Enter inserts a line break; ↑ takes the last message back if it was
+// not answered. Unsent text is kept per conversation.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { keepDraft, readDraft } from './drafts.js'
@@ -9,14 +9,14 @@ import { Chosen, fileWords, useDrop, wrongWith } from './files.js'
 import { icon } from './icon.js'
 import { t } from './words.js'
 
-// nize takes so many bytes.
+// The largest message that nize accepts, in bytes.
 const longest = 64 << 10
 
 /**
  * @typedef {object} Writing
  * @property {string} text
  * @property {File[]} files
- * @property {string} [instead] the id of the last message, in whose place it comes
+ * @property {string} [instead] the id of the last message if this one replaces it
  */
 
 /**
@@ -24,12 +24,12 @@ const longest = 64 << 10
  * @param {string} props.thread
  * @param {string} props.state
  * @param {any} [props.closed] why nothing can be written
- * @param {any} [props.children] what stands above
- * @param {import('./conversation.js').Message} [props.last] the last message of one's own, while it was not answered
- * @param {{withdraws: number, waits: number}} props.held what a message does to calls that wait
- * @param {string} [props.written] words that a suggestion puts into the field
- * @param {() => void} [props.taken] they are there
- * @param {boolean} [props.pictures] whether the model takes pictures
+ * @param {any} [props.children] shown above the field
+ * @param {import('./conversation.js').Message} [props.last] the person's last message, if it was not answered
+ * @param {{withdraws: number, waits: number}} props.held what a message does to pending calls
+ * @param {string} [props.written] text that a suggestion puts into the field
+ * @param {() => void} [props.taken] called after that
+ * @param {boolean} [props.pictures] whether the model accepts pictures
  * @param {(w: Writing) => void} props.send
  * @param {() => void} props.stop
  */
@@ -39,7 +39,7 @@ export function Composer({ thread, state, closed, children, last, held, written,
   const [instead, setInstead] = useState('')
   const field = useRef(/** @type {HTMLTextAreaElement|null} */ (null))
   const picker = useRef(/** @type {HTMLInputElement|null} */ (null))
-  const composed = useRef(0) // when an input method last ended
+  const composed = useRef(0) // when composing last ended
   useEffect(() => {
     setText(readDraft(thread))
     setFiles([])
@@ -76,7 +76,7 @@ export function Composer({ thread, state, closed, children, last, held, written,
   }
   /** @param {KeyboardEvent} e */
   const key = (e) => {
-    // Safari says that composing has ended before the key that ended it comes.
+    // Safari reports the end of composing before the key that ended it.
     if (e.isComposing || e.keyCode === 229 || Date.now() - composed.current < 50 || e.shiftKey || e.altKey || e.ctrlKey || e.metaKey) return
     if (e.key === 'Enter') go()
     else if (e.key === 'ArrowUp' && !text && last) {

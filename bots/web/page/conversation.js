@@ -1,5 +1,5 @@
 // @ts-check
-// A conversation as the page knows it: what the stream told of it.
+// A conversation as the page knows it from the stream.
 
 /**
  * @typedef {object} Message
@@ -7,7 +7,7 @@
  * @property {string} kind person, text, tool, card, notice, error or images
  * @property {string} [text]
  * @property {boolean} [final]
- * @property {string} [turn] the stored turn that it is
+ * @property {string} [turn] its stored turn
  * @property {string} [by]
  * @property {string} [at]
  * @property {string} [call]
@@ -15,19 +15,19 @@
  * @property {any} [words] of a card
  * @property {any} [tool]
  * @property {any} [line] of a tool
- * @property {boolean} [view] the call has one to be opened
+ * @property {boolean} [view] the call has a view to open
  * @property {number} [since] when the page first saw it, in ms
- * @property {string} [failed] why it was not taken
- * @property {any[]} [files] that came with it
- * @property {File[]} [local] files of a message that was not taken, to be sent again
- * @property {string} [instead] the key of the message in whose place one comes that was not taken
+ * @property {string} [failed] why it was not accepted
+ * @property {any[]} [files] attached files
+ * @property {File[]} [local] files of a message that was not accepted, to be sent again
+ * @property {string} [instead] the key of the message that an unaccepted one would replace
  * @property {number} [share] the turn of an answer that its reader may share
- * @property {number} [pictures] that a call returned
- * @property {any} [rendered] its result as the renderer of its tool shows it
- * @property {boolean} [cut] it is not whole: it was stopped, or broke off
+ * @property {number} [pictures] number of pictures in a call's result
+ * @property {any} [rendered] its result in the renderer's form
+ * @property {boolean} [cut] it is incomplete: stopped or interrupted
  */
 
-/** What is told of something that the page does not have: it needs the whole. */
+/** Thrown for an event about something that the page doesn't have: it must reload the whole. */
 export class Gap extends Error {}
 
 export class Conversation {
@@ -44,7 +44,7 @@ export class Conversation {
     this.from = 0
     /** @type {string[]} */
     this.waiting = []
-    /** @type {Message[]} messages that this page sent and the stream has not told of */
+    /** @type {Message[]} messages sent by this page that the stream hasn't reported yet */
     this.sent = []
   }
 
@@ -77,7 +77,7 @@ export class Conversation {
   /** @param {any} data */
   whole(data) {
     if (!data.thread) return
-    // What was read of earlier times stays, where it joins.
+    // Keep earlier messages that were loaded if they are adjacent.
     const earlier = this.messages.length > 0 && this.earlier && data.from > this.from ? this.earlier.filter((m) => !data.messages.some((/** @type {Message} */ o) => o.id === m.id)) : []
     this.thread = data.thread
     this.state = data.state || 'idle'
@@ -95,7 +95,7 @@ export class Conversation {
     this.messages.push(...this.sent)
   }
 
-  /** @param {any} data what was said before */
+  /** @param {any} data earlier messages */
   before(data) {
     const have = new Set(this.messages.map((m) => m.id))
     const older = data.messages.filter((/** @type {Message} */ m) => !have.has(m.id))
@@ -121,8 +121,8 @@ export class Conversation {
   }
 
   /**
-   * Where a new message goes: to the end, calls of a step in the order of their ids, what
-   * stands in the place of a call right behind it, and what a call returned as well.
+   * Returns the position of a new message: at the end; for calls of a step, in the order
+   * of their ids; for a replacement or a result of a call, directly after it.
    * @param {Message} m
    */
   placeOf(m) {
@@ -138,7 +138,7 @@ export class Conversation {
     return place
   }
 
-  /** The place behind a call's line and what it returned. @param {number} at of the line */
+  /** Returns the position after a call's line and its result. @param {number} at of the line */
   behind(at) {
     const next = this.messages[at + 1]
     return next?.kind === 'images' && next.call === this.messages[at].call ? at + 2 : at + 1
@@ -152,7 +152,7 @@ export class Conversation {
   }
 
   /**
-   * The last message of somebody's, while it was not answered.
+   * Returns a person's last message if it was not answered.
    * @param {string} name
    * @returns {Message|undefined}
    */
@@ -164,7 +164,7 @@ export class Conversation {
   }
 
   /**
-   * Shows what this page has sent, until the stream tells of it.
+   * Shows a sent message until the stream reports it.
    * @param {Message} m
    */
   say(m) {

@@ -1,5 +1,5 @@
 // @ts-check
-// A question over the page, for what can't be taken back.
+// A dialog that asks before an action that can't be undone.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { t } from './words.js'
@@ -8,7 +8,7 @@ import { t } from './words.js'
  * @param {object} props
  * @param {string} props.title
  * @param {any} props.children what would happen
- * @param {string} props.yes what the button says that does it
+ * @param {string} props.yes label of the confirming button
  * @param {() => Promise<void>} props.act
  * @param {() => void} props.close
  */

@@ -1,6 +1,6 @@
 // @ts-check
-// What was written and not sent, or sent and not taken, per conversation: kept in the
-// browser until nize has it.
+// Texts that were not sent, or sent but not accepted, per conversation: kept in the
+// browser until nize has them.
 
 /** @param {string} kind @param {string} thread */
 const place = (kind, thread) => `nize.${kind}.${thread || 'new'}`
@@ -37,7 +37,7 @@ export function forgetDraft(thread) {
 /** @typedef {{key: string, text: string, instead?: string}} Unsent */
 
 /**
- * The messages that nize may not have taken.
+ * Returns the messages that nize may not have accepted.
  * @param {string} thread
  * @returns {Unsent[]}
  */

@@ -1,26 +1,26 @@
 // @ts-check
-// The stream of what happens. It comes again by itself; no event has to be kept,
-// since each beginning tells the whole.
+// The stream of events. It reconnects by itself; events need not be kept, because each
+// connection begins with the whole state.
 import { address, failureOf, headers } from './api.js'
 import { keepsStream, onKeeping } from './notify.js'
 
-// Between so many ms it comes again, at random: all tabs lose it at once.
+// It reconnects after a random time between these, in ms, because all tabs lose it at
+// once.
 const shortest = 200
 const longest = 10_000
-// A tab that nobody sees gives its connection back after this time, but for the one
-// that notifies.
+// A hidden tab closes its connection after this time, except for the one that notifies.
 const hiddenFor = 60_000
-// A stream that is back within this time, in ms, was never away to a person.
+// An interruption shorter than this, in ms, is not shown.
 const unnoticed = 1500
 
 /**
  * @typedef {object} Listener
- * @property {(name: string, data: any) => void} event may throw, and then gets the whole again
+ * @property {(name: string, data: any) => void} event may throw, and then gets the whole state again
  * @property {(state: 'open'|'away'|'signedOut'|'gone') => void} state
  */
 
 /**
- * Follows a conversation ('' for none) until the function that it returns is called.
+ * Follows a conversation ('' for none) until the returned function is called.
  * @param {string} thread
  * @param {Listener} listener
  */
@@ -90,7 +90,7 @@ export function follow(thread, listener) {
     pause = 2 * shortest
     if (open?.signal.aborted) run()
   }
-  const offline = () => { // a connection that is gone says nothing
+  const offline = () => { // a lost connection reports nothing by itself
     clearTimeout(timer)
     open?.abort()
     listener.state('away')
@@ -114,7 +114,7 @@ export function follow(thread, listener) {
 }
 
 /**
- * Reads server-sent events until there are no more.
+ * Reads server-sent events to the end.
  * @param {ReadableStream<Uint8Array>} body
  * @param {(name: string, data: any) => void} event
  */

@@ -1,20 +1,20 @@
 // @ts-check
-// Files that come with a message: chosen, dropped or pasted, and as the log shows them.
+// Files of a message: chosen, dropped or pasted, and as the log shows them.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, upload } from './api.js'
 import { icon } from './icon.js'
 import { bytes, t } from './words.js'
 
-/** What nize takes with one message. */
+/** The most files that nize accepts with one message. */
 export const mostFiles = 10
 export const largestFile = 20 << 20
 
-/** Stands for the words of a message of files alone. */
+/** The text of a message that has only files. */
 export const fileWords = '(file)'
 
 /**
- * What is wrong with files that were chosen, '' for nothing.
+ * Returns what is wrong with the chosen files, '' for nothing.
  * @param {File[]} files
  */
 export function wrongWith(files) {
@@ -26,9 +26,9 @@ export function wrongWith(files) {
 }
 
 /**
- * Takes files that are dropped anywhere on the page.
- * @param {((files: File[]) => void)|null} take nobody is asked where it is null
- * @returns {boolean} whether some are held over the page
+ * Accepts files that are dropped anywhere on the page.
+ * @param {((files: File[]) => void)|null} take null accepts none
+ * @returns {boolean} whether files are being dragged over the page
  */
 export function useDrop(take) {
   const [over, setOver] = useState(false)
@@ -61,10 +61,10 @@ export function useDrop(take) {
   return over
 }
 
-/** What nize makes of files that were chosen, asked once. @type {WeakMap<File, Promise<{kind: string, note?: string}>>} */
+/** What nize can read of chosen files, asked once per file. @type {WeakMap<File, Promise<{kind: string, note?: string}>>} */
 const looked = new WeakMap()
 
-/** Why a file can't be read, or that the model does not see it: before it is sent. @param {{file: File, pictures: boolean}} props */
+/** Shows before sending that a file can't be read, or that the model doesn't see it. @param {{file: File, pictures: boolean}} props */
 function Readable({ file, pictures }) {
   const [found, setFound] = useState({ kind: '', note: '' })
   useEffect(() => {
@@ -72,20 +72,20 @@ function Readable({ file, pictures }) {
     if (!file.size || file.size > largestFile) return
     const asked = looked.get(file) ?? upload('chat/files?name=' + encodeURIComponent(file.name), file)
     looked.set(file, asked)
-    asked.then((is) => left || setFound({ note: '', ...is }), () => looked.delete(file)) // it is told when it is sent
+    asked.then((is) => left || setFound({ note: '', ...is }), () => looked.delete(file)) // the error appears when it is sent
     return () => { left = true }
   }, [file])
   const blind = found.kind === 'image' && !pictures ? t('The model can’t see pictures: it is told the name only.') : ''
   return found.note || blind ? html`<span class="problem" role="alert">${found.note || blind}</span>` : ''
 }
 
-/** Those that will go with the message. @param {{files: File[], pictures: boolean, drop: (file: File) => void}} props */
+/** The files that will be sent with the message. @param {{files: File[], pictures: boolean, drop: (file: File) => void}} props */
 export function Chosen({ files, pictures, drop }) {
   if (!files.length) return null
   return html`<ul class="files" aria-label=${t('Files that go with the message')}>${files.map((f) => html`<li key=${f.name + f.size + f.lastModified}>${icon('file')} <bdi>${f.name}</bdi> <span class="dim">${bytes(f.size)}</span> <button type="button" class="quiet" aria-label=${t('Leave out {name}', { name: f.name })} onClick=${() => drop(f)}>${icon('x')}</button><${Readable} file=${f} pictures=${pictures} /></li>`)}</ul>`
 }
 
-/** Those that came with a message. @param {{files: any[], thread: string}} props */
+/** The files of a message. @param {{files: any[], thread: string}} props */
 export function Files({ files, thread }) {
   return html`<ul class="files">${files.map((f) => html`<li key=${f.id} class=${f.kind}>${f.kind === 'image' && f.turn ? html`<${Picture} file=${f} thread=${thread} />` : ''}<span><bdi>${f.name}</bdi>${f.size ? html` <span class="dim">${bytes(f.size)}</span>` : ''}</span>${f.note ? html`<span class="problem">${f.note}</span>` : ''}</li>`)}</ul>`
 }

@@ -1,6 +1,5 @@
 // @ts-check
-// Markup as tagged templates: what is put into one becomes text or an element,
-// and never markup.
+// Markup as tagged templates: inserted values become text or elements, never markup.
 import { h } from 'preact'
 import htm from 'htm'
 

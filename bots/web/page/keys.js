@@ -1,10 +1,10 @@
 // @ts-check
-// The keys of the page, and the list of them behind "?".
+// The page's keyboard shortcuts, and their list behind "?".
 import { useEffect, useRef } from 'preact/hooks'
 import { html } from './html.js'
 import { t } from './words.js'
 
-/** @param {EventTarget|null} at whether somebody writes there */
+/** @param {EventTarget|null} at whether it is a text field */
 const writing = (at) => at instanceof HTMLElement && (at.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(at.tagName))
 
 /**

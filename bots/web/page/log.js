@@ -1,7 +1,6 @@
 // @ts-check
-// What was said, oldest first. The view follows the end until its reader scrolls
-// up. It is no live region: one that says when something begins and ends is in
-// app.js.
+// The messages, oldest first. The view follows the end until its reader scrolls up. It is
+// not a live region: app.js has one that announces when something begins and ends.
 import { Component } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
@@ -19,30 +18,30 @@ import { t, time } from './words.js'
 
 /** @typedef {import('./conversation.js').Message} Message */
 
-// So near to its end, in pixels, the view is at the end.
+// Closer to its end than this, in pixels, the view counts as at the end.
 const near = 40
-// So near to its beginning what was said before is read.
+// Closer to its beginning than this, earlier messages are loaded.
 const above = 300
 
 /**
  * @param {object} props
  * @param {import('./conversation.js').Conversation} props.conversation
  * @param {number} props.tick changes with the conversation
- * @param {(then: () => void) => Promise<void>} props.earlier reads what was said before; then is called before that is drawn
- * @param {(m: Message) => void} props.again sends a message that was not taken
- * @param {import('./acts.js').Acts|null} props.acts what can be done about messages; null where the conversation is held elsewhere
+ * @param {(then: () => void) => Promise<void>} props.earlier loads earlier messages; then is called before they are drawn
+ * @param {(m: Message) => void} props.again sends a message that was not accepted
+ * @param {import('./acts.js').Acts|null} props.acts actions for messages; null if the conversation is on another platform
  * @param {(card: any) => void} props.changed
  */
 export function Log({ conversation, tick, earlier, again, acts, changed }) {
   const view = useRef(/** @type {HTMLDivElement|null} */ (null))
   const [atEnd, setAtEnd] = useState(true)
   const follows = useRef(true)
-  const top = useRef(0) // where it was last, since only a reader scrolls up
-  const kept = useRef(/** @type {number|null} */ (null)) // how far the end was when earlier messages were asked for
+  const top = useRef(0) // the last position, since only a reader scrolls up
+  const kept = useRef(/** @type {number|null} */ (null)) // the distance to the end when earlier messages were requested
   const scrolled = () => {
     const v = view.current
     if (!v) return
-    follows.current = v.scrollHeight - v.scrollTop - v.clientHeight < near || follows.current && v.scrollTop >= top.current // what grows is told late
+    follows.current = v.scrollHeight - v.scrollTop - v.clientHeight < near || follows.current && v.scrollTop >= top.current // growth is reported late
     top.current = v.scrollTop
     setAtEnd(follows.current)
     if (conversation.more && v.scrollTop < above) before()
@@ -66,7 +65,7 @@ export function Log({ conversation, tick, earlier, again, acts, changed }) {
   }, [conversation])
   useEffect(() => {
     if (!view.current?.lastElementChild) return
-    const grown = new ResizeObserver(() => follows.current && toEnd()) // a picture came, code was highlighted
+    const grown = new ResizeObserver(() => follows.current && toEnd()) // for example when a picture was loaded or code highlighted
     grown.observe(view.current.lastElementChild)
     return () => grown.disconnect()
   }, [])
@@ -95,15 +94,15 @@ export function Log({ conversation, tick, earlier, again, acts, changed }) {
   </div>`
 }
 
-/** @param {Message[]} messages whether something on the screen moves already */
+/** @param {Message[]} messages whether something visible is already moving */
 function writes(messages) {
   const last = messages[messages.length - 1]
   return last && !last.final && (last.kind === 'text' || last.kind === 'tool' && last.tool.state === 'running')
 }
 
 /**
- * Puts lines about tools that went well together. A tool's line is left out where
- * its card tells all of it.
+ * Groups successive lines about successful tools. A tool's line is omitted if its card
+ * has all of its content.
  * @param {Message[]} messages
  */
 function grouped(messages) {
@@ -112,7 +111,7 @@ function grouped(messages) {
   const groups = []
   for (const m of messages) {
     if (m.kind === 'tool' && carded.has(m.call)) continue
-    if (m.kind === 'card' && m.card.state === 'cancelled' && carded.has(m.card.successor)) continue // it was edited: the line of what ran tells so
+    if (m.kind === 'card' && m.card.state === 'cancelled' && carded.has(m.card.successor)) continue // it was edited, and the line of the new call says so
     const last = groups[groups.length - 1]
     if (folds(m) && last && folds(last[0])) last.push(m)
     else groups.push([m])
@@ -121,28 +120,28 @@ function grouped(messages) {
 }
 
 /**
- * Whether nize's turn ends with a group: 'last' if nothing comes behind it.
+ * Whether nize's turn ends with a group: 'last' if nothing follows it.
  * @param {Message[][]} groups @param {number} at @param {string} state
  */
 const endsAt = (groups, at, state) => at === groups.length - 1 ? state === 'idle' && 'last' : groups[at + 1][0].kind === 'person' && 'before'
 
-/** The message that a group answers. @param {Message[][]} groups @param {number} at */
+/** Returns the message that a group answers. @param {Message[][]} groups @param {number} at */
 function askedFor(groups, at) {
   for (let i = at - 1; i >= 0; i--) {
     if (groups[i][0].kind === 'person') return groups[i][0]
   }
 }
 
-/** Whether the last answer was stopped, or broke off. @param {import('./conversation.js').Conversation} conversation */
+/** Whether the last answer was stopped or interrupted. @param {import('./conversation.js').Conversation} conversation */
 function cutShort({ messages, stopped }) {
   const last = messages.findLast((m) => m.kind !== 'images')
   return !!last && (!!last.cut || stopped && last.kind !== 'person' && last.kind !== 'card')
 }
 
-/** Whether nize begins to speak with a group of messages. @param {Message[]} group @param {Message[]} [before] */
+/** Whether nize's part begins with a group of messages. @param {Message[]} group @param {Message[]} [before] */
 const begins = (group, before) => group[0].kind !== 'person' && (!before || before[0].kind === 'person')
 
-/** What is shown of some messages, drawn again only when they have changed. */
+/** Some messages, drawn again only if they have changed. */
 class Shown extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
@@ -177,7 +176,7 @@ function shown({ group, thread, waiting, again, acts, asked, ends, changed, view
   return html`<p class="notice">${m.text}</p>`
 }
 
-/** Lets the reader share an answer that they alone read. @param {{thread: string, turn: number}} props */
+/** Lets the reader share an answer that only they can read. @param {{thread: string, turn: number}} props */
 function Share({ thread, turn }) {
   const [asks, setAsks] = useState(false)
   return html`<p class="share dim">${t('You alone read this answer.')} <button type="button" class="quiet" onClick=${() => setAsks(true)}>${t('Share it…')}</button></p>

@@ -1,5 +1,5 @@
 // @ts-check
-// The beginning: who is signed in, in which language they read, and then the page.
+// The start: reads the signed-in person and their language, and then draws the page.
 import { render } from 'preact'
 import { html } from './html.js'
 import { get, signIn } from './api.js'

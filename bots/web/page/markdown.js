@@ -1,10 +1,10 @@
 // @ts-check
-// Markdown as elements: marked's lexer makes tokens, and those become vnodes.
-// There is never a string of HTML, so what looks like HTML shows as text.
+// Markdown as elements: marked's lexer makes tokens, which become vnodes. There is never a
+// string of HTML, so text that looks like HTML is shown as text.
 //
-// A text that is being written is parsed from its last open block on: the blocks
-// before it are settled, neither parsed nor drawn again. Once it is whole it is
-// parsed whole, since a link may be defined at its end.
+// A text that is being written is parsed from its last open block on: the blocks before it
+// are settled, and neither parsed nor drawn again. When it is complete, all of it is
+// parsed, since a link may be defined at its end.
 import { Component, Fragment } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
 import { Lexer } from 'marked'
@@ -13,14 +13,14 @@ import { Code } from './code.js'
 
 /** @typedef {any} Token */
 
-// What is nested deeper shows as text.
+// Deeper nesting is shown as text.
 const deepest = 16
 
 /** @param {string} text */
 const lex = (text) => new Lexer({ gfm: true }).lex(text)
 
 /**
- * The blocks of a text.
+ * Returns the blocks of a text.
  * @param {string} text
  * @param {boolean} final
  */
@@ -40,7 +40,7 @@ function useBlocks(text, final) {
       prefix += token.raw
       blocks = [...blocks, token]
     }
-    // The lexer writes some blanks otherwise than they came; then nothing is settled.
+    // The lexer changes some whitespace; then nothing is settled.
     if (!text.startsWith(prefix)) {
       kept.current = { prefix: '', blocks: [] }
       return lex(text)
@@ -56,7 +56,7 @@ export function Markdown({ text, final }) {
   return html`<div class="markdown">${blocks.map((token, i) => html`<${Block} key=${i} token=${token} />`)}</div>`
 }
 
-/** One block, drawn again only when what it says has changed. */
+/** One block, drawn again only if its content has changed. */
 class Block extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
@@ -156,7 +156,7 @@ function inline(token, depth) {
 }
 
 /**
- * A link shows where it leads, unless that is what it says.
+ * A link shows its target, unless its text is the target.
  * @param {Token} token
  * @param {any} inner
  */

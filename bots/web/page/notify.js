@@ -1,8 +1,8 @@
 // @ts-check
-// Notifications: off until somebody switches them on, and asked for then. They say
-// that something is there and nothing of what it says. One tab notifies for all:
-// whose Web Lock it is keeps its stream while it is hidden, and tells only while no
-// tab of nize is seen.
+// Notifications: off until a person turns them on, which asks for permission. They report
+// that there is something new, without its content. One tab notifies for all: the holder
+// of the Web Lock keeps its stream while it is hidden, and notifies only while no tab of
+// nize is visible.
 import { useReducer, useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { icon } from './icon.js'
@@ -23,7 +23,7 @@ const on = () => known() && localStorage.getItem(key) === 'on' && Notification.p
 /** Whether this tab keeps its stream while it is hidden. */
 export const keepsStream = () => holds
 
-/** Is told when this tab begins to keep its stream, or ends. @param {() => void} listen */
+/** Calls listen when this tab begins or ceases to keep its stream. @param {() => void} listen */
 export function onKeeping(listen) {
   listeners.add(listen)
   return () => { listeners.delete(listen) }
@@ -32,7 +32,7 @@ export function onKeeping(listen) {
 /** @type {AbortController|null} */
 let waits = null
 
-/** Takes the lock while notifications are on, and gives it back. */
+/** Takes the lock while notifications are on, and releases it. */
 function follow() {
   if (on() && !waits) {
     const mine = waits = new AbortController()
@@ -54,7 +54,7 @@ function follow() {
 /** @type {(() => void)|null} */
 let unseen = null
 
-/** Says by a shared lock that a tab is seen. */
+/** Shows by a shared lock that a tab is visible. */
 function showSeen() {
   if (document.hidden) {
     unseen?.()
@@ -73,11 +73,11 @@ if (known()) {
 }
 
 /**
- * Notifies, where nobody looks at nize. What is told again under one tag takes the
- * place of what was.
+ * Notifies if no tab of nize is visible. A notification replaces an earlier one with the
+ * same tag.
  * @param {string} text without any content
  * @param {string} tag
- * @param {string} path where it leads
+ * @param {string} path the page that it opens
  */
 export async function notify(text, tag, path) {
   if (!on() || !document.hidden) return
@@ -95,8 +95,8 @@ export async function notify(text, tag, path) {
 const toldKey = 'nize.waiting'
 
 /**
- * Notifies of calls that wait, where there are others than those that a tab was told of
- * that notifies, or that is seen: one that comes back, or takes over, tells nothing again.
+ * Notifies of pending calls if any of them is new to all tabs that notify or are visible:
+ * a tab that reconnects, or takes over, repeats nothing.
  * @param {string[]} ids
  * @param {string} text
  * @param {string} path
@@ -108,7 +108,7 @@ export function notifyWaiting(ids, text, path) {
   if (holds && ids.some((id) => !told.includes(id))) notify(text, 'waiting', path)
 }
 
-/** The switch of this browser. */
+/** The switch for this browser. */
 export function Notifications() {
   const [, again] = useReducer((/** @type {number} */ n) => n + 1, 0)
   const [refused, setRefused] = useState(false)

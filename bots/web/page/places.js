@@ -1,6 +1,6 @@
 // @ts-check
-// The places of the page besides conversations: an address, a title, and a module
-// that is loaded when somebody goes there.
+// The pages other than conversations: a path, a title, and a module that is loaded when
+// the page is opened.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { icon } from './icon.js'
@@ -11,8 +11,8 @@ import { t } from './words.js'
  * @property {string} path
  * @property {() => string} title
  * @property {() => any} icon
- * @property {() => Promise<any>} load its component, which is given `me`
- * @property {boolean} [admins] whether it is for them alone
+ * @property {() => Promise<any>} load its component, which gets `me`
+ * @property {boolean} [admins] whether it is only for admins
  */
 
 /** @type {PlaceInfo[]} */
@@ -25,13 +25,13 @@ const places = [
 /** @param {any} me */
 export const placesOf = (me) => places.filter((p) => !p.admins || me.role === 'admin')
 
-/** The place of an address, if it is one. @param {string} path @param {any} me */
+/** Returns the page with a path, if there is one. @param {string} path @param {any} me */
 export const placeOf = (path, me) => placesOf(me).find((p) => p.path === path)
 
 /**
- * Waits for a module and for the style of its folder.
+ * Waits for a module and for the style sheet of its folder.
  * @template T
- * @param {string} name of the folder and of the style in it
+ * @param {string} name of the folder and its style sheet
  * @param {Promise<T>} module
  */
 export async function withStyle(name, module) {

@@ -1,6 +1,6 @@
 // @ts-check
-// What a call returned, as people see it: the form that the renderer of its tool gives
-// it, and its pictures. All of it is other people's text.
+// A call's result for people: in the form of its tool's renderer, with its pictures. All
+// of it is text from outside.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get } from './api.js'

@@ -1,13 +1,13 @@
 // @ts-check
-// Who reads the page.
+// The reader of the page.
 
 /** The user id. */
 export const self = { id: '' }
 
 /**
- * What a message would do to the reader's own calls that wait: withdraw those that they
- * decide alone, and wait behind those that others decide. The store decides so again
- * when the message is read.
+ * Returns what a message would do to the reader's own pending calls: it withdraws those
+ * that only they decide, and waits for those that others decide. The store decides this
+ * again when the message is read.
  * @param {import('./conversation.js').Conversation} conversation
  */
 export function heldBy(conversation) {

@@ -1,6 +1,5 @@
 // @ts-check
-// The list of one's conversations, newest first, wherever they are held: searched,
-// renamed, forgotten.
+// The person's conversations on all platforms, newest first: search, rename, forget.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { patch, post } from './api.js'
@@ -16,7 +15,7 @@ import { daysAgo, t, time } from './words.js'
  * @param {import('./threads.js').Threads} props.threads
  * @param {{id: string, title: string}} props.current
  * @param {number} props.waiting
- * @param {string} props.place the address of the page
+ * @param {string} props.place path of the page
  * @param {any} props.me
  * @param {(path: string) => void} props.go
  */
@@ -47,9 +46,9 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
 }
 
 /**
- * Conversations by how long ago something was last said there, newest first.
+ * Groups conversations by the age of their last message, newest first.
  * @param {any[]} list
- * @returns {[string, string, any[]][]} a name that stays in all languages, one for people, and the conversations
+ * @returns {[string, string, any[]][]} a name that is the same in all languages, one for people, and the conversations
  */
 function byAge(list) {
   /** @type {[string, string, any[]][]} */
@@ -103,7 +102,7 @@ function Item({ thread: th, title, to, threads, left }) {
 }
 
 /**
- * Where the words stand that were searched for.
+ * Where the search words occur.
  * @param {{text: string, words: string}} props
  */
 function Found({ text, words }) {
@@ -116,7 +115,7 @@ function Found({ text, words }) {
 function Rename({ thread, title, threads, done }) {
   const field = useRef(/** @type {HTMLInputElement|null} */ (null))
   const [problem, setProblem] = useState('')
-  useEffect(() => { field.current?.focus(); field.current?.select() }, []) // its person asked for it just now
+  useEffect(() => { field.current?.focus(); field.current?.select() }, []) // the person just opened it
   /** @param {Event} e */
   const save = async (e) => {
     e.preventDefault()
@@ -148,7 +147,7 @@ export function iconOf(name) {
   return icon('message-square')
 }
 
-/** @param {string} name of a surface as people write it */
+/** @param {string} name returns the usual spelling of a surface */
 export function surface(name) {
   return { slack: 'Slack', discord: 'Discord', terminal: t('terminal'), http: t('an app'), mcp: t('an app') }[name] ?? name
 }

@@ -1,16 +1,16 @@
 // @ts-check
-// Which cards of a step have been on the screen, whole: "Run all" runs these, by
-// their digests, and counts once all of them were.
+// The cards of a step that were completely on the screen: "Run all" runs these, by their
+// digests, and is enabled when all of them were.
 import { useEffect, useReducer } from 'preact/hooks'
 
-/** By step, its cards on this page. @type {Map<string, Map<string, {digest: string, mine: boolean, seen: boolean}>>} */
+/** The cards on this page, by step. @type {Map<string, Map<string, {digest: string, mine: boolean, seen: boolean}>>} */
 const steps = new Map()
 /** @type {Set<() => void>} */
 const listeners = new Set()
 
 /**
- * Notes a card, and says what "Run all" on it would run: the cards of its step that
- * are here and that the reader may decide about, and whether each of them was seen.
+ * Records a card, and returns what "Run all" on it would run: the cards of its step that
+ * are on this page and that the reader may decide, and whether each of them was seen.
  * @param {any} card
  * @param {boolean} seen
  * @param {boolean} mine

@@ -1,5 +1,5 @@
 // @ts-check
-// What views suggest to say. Nothing is said before a person sends it.
+// Messages suggested by views. Only a person can send them.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { t } from './words.js'
@@ -14,7 +14,7 @@ let open = []
 let changed
 
 /**
- * Puts a text above the composer; false where it was dismissed.
+ * Shows a text above the composer; returns false if it was dismissed.
  * @param {string} server
  * @param {string} text
  * @returns {Promise<boolean>}

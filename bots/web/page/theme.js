@@ -1,5 +1,5 @@
 // @ts-check
-// Light or dark: a person's own choice, or else as the browser's system is.
+// Light or dark: the person's choice, otherwise that of the system.
 
 const key = 'nize.theme'
 
@@ -10,10 +10,10 @@ function apply(theme) {
   else delete root.dataset.theme
 }
 
-/** The theme of the last visit, until it is known what the setting is. */
+/** Applies the theme of the last visit until the setting is loaded. */
 export function lastTheme() {
   apply(localStorage.getItem(key))
-  addEventListener('storage', (e) => { if (e.key === key) apply(e.newValue) }) // chosen in another tab
+  addEventListener('storage', (e) => { if (e.key === key) apply(e.newValue) }) // changed in another tab
 }
 
 /** @param {string} theme auto, light or dark */

@@ -1,6 +1,6 @@
 // @ts-check
-// The list of one's conversations as the page knows it: a page of it at a time, all
-// of them or those with the words that were searched for.
+// The list of the person's conversations as far as loaded: page by page, all of them or
+// those that match a search.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { get } from './api.js'
 
@@ -11,23 +11,23 @@ const page = (query) => get('chat/threads?' + new URLSearchParams(query))
  * @typedef {object} Threads
  * @property {any[]} items
  * @property {boolean} more whether there are older ones
- * @property {string} words that were searched for
+ * @property {string} words of the search
  * @property {(words: string) => void} search
- * @property {() => Promise<void>} load reads the newest again
- * @property {() => Promise<void>} next reads older ones
+ * @property {() => Promise<void>} load loads the newest again
+ * @property {() => Promise<void>} next loads older ones
  */
 
 /** @returns {Threads} */
 export function useThreads() {
   const [{ items, more }, set] = useState({ items: /** @type {any[]} */ ([]), more: false, of: '' })
   const [words, search] = useState('')
-  const asked = useRef(0) // an answer that came too late says nothing
+  const asked = useRef(0) // a response that comes too late is ignored
   const load = useCallback(async () => {
     const mine = ++asked.current
     const got = await page({ q: words }).catch(() => null)
     if (!got || mine !== asked.current) return
     const last = got.items[got.items.length - 1]
-    set((old) => { // older ones that were read stay
+    set((old) => { // keep older ones that were loaded
       const rest = got.more && old.of === words ? old.items.filter((th) => th.updated < last.updated && !got.items.some((/** @type {any} */ o) => o.id === th.id)) : []
       return { items: [...got.items, ...rest], more: rest.length ? old.more : got.more, of: words }
     })

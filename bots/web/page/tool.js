@@ -1,6 +1,6 @@
 // @ts-check
-// Lines about tools: what is being called, and how it ended. A line opens to the
-// call's arguments and result; several that went well fold into one.
+// Lines about tools: what is being called, and how it ended. A line opens to the call's
+// arguments and result; several successful ones fold into one.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { CallDetails } from './call.js'
@@ -8,15 +8,15 @@ import { span, t } from './words.js'
 
 /** @typedef {import('./conversation.js').Message} Message */
 
-/** The states in which a call has ended. */
+/** The final states of a call. */
 export const over = ['done', 'failed', 'refused', 'expired', 'cancelled', 'lost', 'approved']
 
-/** How far a call has come: 0 while it waits, 1 while it runs, 2 once it has ended. @param {any} card */
+/** A call's progress: 0 while it waits, 1 while it runs, 2 after it has ended. @param {any} card */
 const progress = (card) => !card.words.settled ? 0 : over.includes(card.state) ? 2 : 1
 
 /**
  * Whether a card that a request returned is older than the one on the screen. A call only
- * goes forward, and the stream may tell of its next state before the request's answer arrives.
+ * moves forward, and the stream may report its next state before the response arrives.
  * @param {any} card
  * @param {any} shown the card of the same call on the screen, if there is one
  */
@@ -26,7 +26,7 @@ export const isOutdated = (card, shown) => !!shown?.words && progress(card) < pr
 export function ToolLine({ message }) {
   const { line, tool } = message
   const ended = over.includes(tool.state)
-  const runs = tool.state === 'running' // planned and pending ones move nothing and have no clock
+  const runs = tool.state === 'running' // planned and pending calls have no animation and no clock
   const failed = ended && tool.state !== 'done'
   const [open, setOpen] = useState(false)
   const passed = useElapsed(message.since ?? 0, runs)
@@ -41,7 +41,7 @@ export function ToolLine({ message }) {
   </div>`
 }
 
-/** Several lines, of which none failed. @param {{messages: Message[]}} props */
+/** Several lines of successful tools. @param {{messages: Message[]}} props */
 export function ToolLines({ messages }) {
   const [open, setOpen] = useState(false)
   if (messages.length === 1) return html`<${ToolLine} message=${messages[0]} />`
@@ -51,11 +51,11 @@ export function ToolLines({ messages }) {
   </div>`
 }
 
-/** @param {Message} m whether a line may be folded among others */
-export const folds = (m) => m.kind === 'tool' && m.tool.state === 'done' && !m.view // which stands below its own line
+/** @param {Message} m whether its line may be folded with others */
+export const folds = (m) => m.kind === 'tool' && m.tool.state === 'done' && !m.view // a view is shown below its own line
 
 /**
- * How long something has taken so far, in ms; how long it took once it ended.
+ * The time that something has taken so far, in ms, or its total once it has ended.
  * @param {number} since
  * @param {boolean} runs
  */

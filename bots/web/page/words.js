@@ -1,5 +1,5 @@
 // @ts-check
-// What the page says, in the language of who reads it.
+// The texts of the page in the reader's language.
 
 /** @type {Record<string, string>} */
 let words = {}
@@ -10,7 +10,7 @@ let zone
 const languages = ['en', 'zh-Hans', 'zh-Hant']
 
 /**
- * The language of ours that fits a BCP 47 tag best.
+ * Returns our language that fits a BCP 47 tag best.
  * @param {string} tag
  */
 export function fitting(tag) {
@@ -20,7 +20,7 @@ export function fitting(tag) {
 }
 
 /**
- * Reads the words of a language.
+ * Loads the texts of a language.
  * @param {string} wanted
  */
 export async function loadWords(wanted) {
@@ -28,34 +28,34 @@ export async function loadWords(wanted) {
   const answer = await fetch(`/app/phrases/${lang}.json`)
   if (answer.ok) words = await answer.json()
   document.documentElement.lang = lang
-  dispatchEvent(new Event('nize-words')) // who shows words shows them again
+  dispatchEvent(new Event('nize-words')) // everything that shows texts redraws
 }
 
-/** Sets the zone of times; that of the browser where it does not know the name. @param {string} name */
+/** Sets the time zone; the browser's if it doesn't know the name. @param {string} name */
 export function setZone(name) {
   zone = undefined
   try {
     zone = name ? new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone : undefined
-  } catch { /* auto, or one that is too new */ }
+  } catch { /* auto, or a zone that is too new */ }
 }
 
-/** The language that the page speaks. */
+/** The current language of the page. */
 export const language = () => lang
 
-/** The same as a tag with its region, such as en-US: the browser's own if it is of that language, or else the likeliest. */
+/** The same as a tag with a region, such as en-US: the browser's own if it has that language, otherwise the likeliest. */
 export function locale() {
   for (const tag of navigator.languages) {
     try {
       const { language: base, region } = new Intl.Locale(tag)
       if (region && lang.startsWith(base) && fitting(tag) === lang) return tag
-    } catch { /* no tag, such as C */ }
+    } catch { /* not a tag, for example C */ }
   }
   const likely = new Intl.Locale(lang).maximize()
   return `${likely.language}-${likely.region}`
 }
 
 /**
- * A sentence in the reader's language; {name} in it is filled in.
+ * Returns a text in the reader's language, with {name} filled in.
  * @param {string} english
  * @param {Record<string, string|number>} [values]
  */
@@ -68,7 +68,7 @@ export function t(english, values = {}) {
 }
 
 /**
- * A time, as short as it can be understood, in 24 hours as on cards.
+ * A time, as short as unambiguous, in 24-hour form as on cards.
  * @param {string} at
  */
 export function time(at) {
@@ -79,7 +79,7 @@ export function time(at) {
 }
 
 /**
- * How many midnights ago something was, in the reader's zone.
+ * The number of midnights since then, in the reader's time zone.
  * @param {string} at
  */
 export function daysAgo(at) {
@@ -88,7 +88,7 @@ export function daysAgo(at) {
 }
 
 /**
- * A span of time.
+ * A duration.
  * @param {number} ms
  */
 export function span(ms) {

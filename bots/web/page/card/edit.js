@@ -1,6 +1,6 @@
 // @ts-check
-// Editing a call: a form beside the arguments as JSON, both in step. What is sent is
-// the JSON as it stands there, so no number is rounded; whether it fits nize says.
+// Editing a call: a form beside the arguments as JSON, kept in sync. The JSON text itself
+// is sent, so no number is rounded; nize checks whether the tool accepts it.
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { t } from '../words.js'
@@ -11,11 +11,11 @@ import { broken, fieldsOf, placeOf, placed, plain, put, same } from './shape.js'
 /** @typedef {import('./shape.js').Field} Field */
 
 /**
- * What a form's fields need besides themselves.
+ * What the fields of a form have in common.
  * @typedef {object} Form
  * @property {string} id
  * @property {(path: string[], now: Value|undefined) => void} set
- * @property {Map<string, string[]>} said what is wrong, by place
+ * @property {Map<string, string[]>} said problems, by path
  */
 
 /** @param {string} text */
@@ -30,12 +30,12 @@ function parse(text) {
 /**
  * @param {object} props
  * @param {string} props.call
- * @param {string} props.args as they stand on the card
+ * @param {string} props.args as on the card
  * @param {string} props.schema
- * @param {boolean} props.off whether a press counts already
+ * @param {boolean} props.off whether presses are disabled
  * @param {(e: Event, args: string) => void} props.run
- * @param {string} props.problem what nize said of them
- * @param {{at: string[], message: string}[]} props.fields the same, place by place
+ * @param {string} props.problem nize's error message
+ * @param {{at: string[], message: string}[]} props.fields the same, by path
  * @param {() => void} props.close
  */
 export function Edit({ call, args, schema, off, run, problem, fields, close }) {
@@ -51,7 +51,7 @@ export function Edit({ call, args, schema, off, run, problem, fields, close }) {
   const id = 'edit-' + call
   const isObject = value?.kind === 'object'
   const list = useMemo(() => isObject && value ? fieldsOf(root ?? undefined, root ?? undefined, value, []) : [], [root, value])
-  const current = sent === text // what nize said is of what stands there
+  const current = sent === text // nize's message is about the current text
   const said = useMemo(() => placed(list, tried.length ? tried : current ? fields : []), [list, tried, current, fields])
   /** @param {string[]} path @param {Value|undefined} now */
   const set = (path, now) => {
@@ -148,7 +148,7 @@ function FormField({ field, form, removes }) {
 function Input({ field, set, attributes }) {
   const { kind, value, options } = field
   const written = useRef(/** @type {{value: Value|undefined, kind: Field['kind'], text: string}|null} */ (null))
-  const own = written.current && written.current.value === value ? written.current : null // it is what was typed here
+  const own = written.current && written.current.value === value ? written.current : null // the value was typed here
   /** @param {Value} now @param {string} text @param {Field['kind']} [as] */
   const give = (now, text, as = kind) => {
     written.current = { value: now, kind: as, text }
@@ -156,7 +156,7 @@ function Input({ field, set, attributes }) {
   }
   /** @param {any} e */
   const textIn = (e) => e.currentTarget.value
-  // What is typed into one field does not make another one of it.
+  // Typing into a field doesn't change its kind.
   switch (own?.kind ?? kind) {
     case 'boolean':
       return html`<select ...${attributes} value=${value?.raw ?? ''} onChange=${(/** @type {any} */ e) => set(textIn(e) ? scalar('literal', textIn(e)) : undefined)}>

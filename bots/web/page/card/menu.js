@@ -1,5 +1,5 @@
 // @ts-check
-// A menu behind a button: by mouse and by keys, as menus go.
+// A menu behind a button, with mouse and keyboard control.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 
@@ -7,7 +7,7 @@ import { html } from '../html.js'
  * @typedef {object} Entry
  * @property {string} label
  * @property {(e: Event) => void} act
- * @property {boolean} [off] it can be chosen later
+ * @property {boolean} [off] not available yet
  * @property {boolean} [first] of a group
  */
 

@@ -1,6 +1,6 @@
 // @ts-check
-// The arguments of a call as a person reads them: labelled rows, an edit of a text as a
-// diff. The canonical JSON, which is what the digest covers, is one press away.
+// The arguments of a call for a person: labelled rows, edits of texts as diffs. A button
+// shows the canonical JSON, which the digest covers.
 import { useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { t } from '../words.js'
@@ -16,7 +16,7 @@ export function Arguments({ words }) {
   </div>`
 }
 
-/** What a screen reader says of a line of a diff. @type {Record<string, () => string>} */
+/** How a screen reader announces a line of a diff. @type {Record<string, () => string>} */
 const ops = { '-': () => t('removed:'), '+': () => t('added:') }
 
 /** @param {{rows: any[]}} props */

@@ -1,34 +1,34 @@
 // @ts-check
-// What form stands for arguments: the fields that a tool's schema asks for, as far as
-// a form can show what stands in them. What it can't is edited as JSON, in its place.
+// The form for arguments: the fields of a tool's schema, as far as a form can show their
+// values. Other values are edited as JSON within the form.
 import { array, isNumber, member, object, quote, scalar, shown, textOf } from '../json/json.js'
 
 /** @typedef {import('../json/json.js').Value} Value */
 
 /**
- * One field. An object's and an array's have fields of their own.
+ * One field. Objects and arrays have fields of their own.
  * @typedef {object} Field
  * @property {string[]} path
  * @property {string} label
  * @property {string} about
  * @property {'text'|'number'|'boolean'|'choice'|'date'|'object'|'array'|'json'} kind
- * @property {Value|undefined} value undefined: there is none
+ * @property {Value|undefined} value undefined for none
  * @property {boolean} required
  * @property {boolean} long a text of several lines
  * @property {Value[]} options of a choice
  * @property {Field[]} fields
- * @property {() => Value} make what stands in it when it is added
+ * @property {() => Value} make returns the initial value when it is added
  * @property {(() => Value)|undefined} makeItem of an array
  */
 
-// So many objects and arrays stand in one another in a form.
+// Maximum nesting of objects and arrays in a form.
 const deepest = 2
-// So many references are followed, and so many fields shown of one object.
+// Maximum number of references followed, and of fields shown for one object.
 const hops = 8
 const most = 200
 
 /**
- * What a schema means, its references followed, and null left out of what it allows.
+ * Resolves a schema's references, and removes null from the types that it allows.
  * @param {Value|undefined} schema
  * @param {Value|undefined} root
  * @returns {Value|undefined}
@@ -48,7 +48,7 @@ function meant(schema, root) {
 /** @param {Value|undefined} v */
 const wordOf = (v) => v?.kind === 'string' ? textOf(v.raw) : ''
 
-/** @param {Value|undefined} schema the one type that is not null */
+/** @param {Value|undefined} schema returns the only type that is not null */
 function typeOf(schema) {
   const type = member(schema, 'type')
   if (type?.kind !== 'array') return wordOf(type) || (member(schema, 'properties') ? 'object' : '')
@@ -57,7 +57,7 @@ function typeOf(schema) {
 }
 
 /**
- * How a schema's values are edited.
+ * Returns the kind of field for a schema.
  * @param {Value|undefined} schema
  * @param {number} depth
  * @returns {Field['kind']}
@@ -80,11 +80,11 @@ function kindOf(schema, depth) {
   return 'json'
 }
 
-/** Whether everything in a string is seen in a field. @param {string} raw */
+/** Whether a field shows every character of a string. @param {string} raw */
 export const plain = (raw) => !/\\u|\\r/.test(raw)
 
 /**
- * Whether a field of this kind shows a value as it is.
+ * Whether a field of this kind shows a value unchanged.
  * @param {Field['kind']} kind
  * @param {Value} v
  */
@@ -108,7 +108,7 @@ function shows(kind, v) {
 }
 
 /**
- * What a new value of a schema is: its default, else an empty one.
+ * Returns a new value for a schema: its default, or an empty one.
  * @param {Value|undefined} schema
  * @param {Field['kind']} kind
  * @param {Value} [wanted]
@@ -134,7 +134,7 @@ function empty(schema, kind, wanted = member(schema, 'default')) {
 }
 
 /**
- * The field of one value.
+ * Returns the field for one value.
  * @param {object} of
  * @param {Value|undefined} of.schema
  * @param {Value|undefined} of.root the whole schema
@@ -171,14 +171,14 @@ function fieldOf({ schema: written, root, value, path, label, required }) {
 }
 
 /**
- * Whether two scalars are the same.
+ * Whether two scalars are equal.
  * @param {Value} a
  * @param {Value} b
  */
 export const same = (a, b) => a.kind === b.kind && a.items.length + b.items.length === 0 && (a.raw === b.raw || a.kind === 'string' && textOf(a.raw) === textOf(b.raw))
 
 /**
- * The fields of an object: those of its schema, and what stands in it besides.
+ * Returns the fields of an object: those of its schema, and further members.
  * @param {Value|undefined} written
  * @param {Value|undefined} root
  * @param {Value|undefined} value
@@ -208,7 +208,7 @@ export function fieldsOf(written, root, value, path) {
 }
 
 /**
- * The document with another value at a place; undefined takes it out.
+ * Returns the document with another value at a path; undefined removes it.
  * @param {Value} v
  * @param {string[]} path
  * @param {Value|undefined} now
@@ -235,7 +235,7 @@ export function put(v, path, now) {
 }
 
 /**
- * The places at which what was typed is no value.
+ * Returns the paths of values that could not be parsed.
  * @param {Value} v
  * @param {string[]} [path]
  * @returns {string[][]}
@@ -246,8 +246,8 @@ export function broken(v, path = []) {
 }
 
 /**
- * What is wrong, at the fields that are shown: what has none stands at the nearest
- * one around it, '' is the form.
+ * Assigns problems to the fields that are shown. A problem without a field goes to the
+ * nearest enclosing one; '' is the form.
  * @param {Field[]} fields
  * @param {{at: string[], message: string}[]} problems
  * @returns {Map<string, string[]>}

@@ -1,6 +1,6 @@
 // @ts-check
-// A standing answer: for whose calls, with which arguments and for how long a yes or
-// a no holds. The questions are nize's own, as in every chat.
+// A standing answer: for whom, for which arguments and for how long an approval or a
+// refusal holds. nize provides the questions, as in all chats.
 import { useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { t } from '../words.js'
@@ -8,7 +8,7 @@ import { t } from '../words.js'
 /**
  * @param {object} props
  * @param {string} props.call
- * @param {{name: string, label: string, choices: {value: string, label: string, note?: string}[]}[]} props.questions the first choice of each is the narrowest
+ * @param {{name: string, label: string, choices: {value: string, label: string, note?: string}[]}[]} props.questions each with the narrowest choice first
  * @param {boolean} props.deny
  * @param {boolean} props.off
  * @param {(e: Event, answers: Record<string, string>) => void} props.decide

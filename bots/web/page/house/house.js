@@ -1,6 +1,7 @@
 // @ts-check
-// How nize is, for admins: servers, what is wrong first, each opened to its tools, its log
-// and the definitions that wait to be accepted. What else changes it is the command line's.
+// The state of the installation, for admins: servers, those with problems first, each with
+// its tools, its log and the definitions that wait to be accepted. Other changes are made
+// on the command line.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get, post } from '../api.js'
@@ -24,7 +25,7 @@ export function House() {
     <${Search} />`
 }
 
-/** What somebody finds by a search: of the tools that they may use, as nize ranks them for them. */
+/** What a person would find by a search among the tools that they may use, in nize's ranking. */
 function Search() {
   const [user, setUser] = useState('')
   const [query, setQuery] = useState('')
@@ -54,10 +55,10 @@ function Search() {
     </li>`)}</ol></section>`
 }
 
-/** The states of a server in words. */
+/** Labels for the states of a server. */
 const states = () => ({ ready: t('ready'), connecting: t('connecting'), unreachable: t('unreachable'), idle: t('idle until the next call'), open: t('resting after failures'), disabled: t('switched off'), 'login needed': t('a login is needed') })
 
-/** @param {any} s whether somebody should look at a server */
+/** @param {any} s whether a server needs attention */
 const wrong = (s) => !['ready', 'idle', 'connecting', 'disabled'].includes(s.state) || s.held > 0 || !!s.last_error
 
 /** @param {{list: any[], again: () => void}} props */
@@ -68,7 +69,7 @@ function Servers({ list, again }) {
     <ul class="house-list">${first.map((s) => html`<${Row} key=${s.name} s=${s} again=${again} />`)}</ul></section>`
 }
 
-/** A server, which opens to what there is to know of it. @param {{s: any, again: () => void}} props */
+/** A server with its details. @param {{s: any, again: () => void}} props */
 function Row({ s, again }) {
   const words = /** @type {Record<string, string>} */ (states())
   const [open, setOpen] = useState(false)
@@ -108,7 +109,7 @@ function Inside({ name, again }) {
 /** @returns {Record<string, string>} */
 const toolStates = () => ({ quarantined: t('waits for acceptance'), refused: t('refused: its schema is dangerous'), removed: t('removed') })
 
-/** A definition that waits for an admin: what has changed, and the button that accepts what stands there. @param {{name: string, held: any, done: () => void}} props */
+/** A definition that waits for an admin: its changes, and the button that accepts exactly these. @param {{name: string, held: any, done: () => void}} props */
 function Held({ name, held, done }) {
   const [problem, setProblem] = useState('')
   const [busy, setBusy] = useState(false)
@@ -162,7 +163,7 @@ function Findings({ doctor }) {
     </li>`} /></section>`
 }
 
-/** What is wrong, and what is in order behind a summary. @param {{list: any[], show: (f: any) => any}} props */
+/** Problems, and behind a summary what is in order. @param {{list: any[], show: (f: any) => any}} props */
 function Folded({ list, show }) {
   const fine = list.filter((f) => f.level === 'ok')
   return html`<ul class="house-list">${list.filter((f) => f.level !== 'ok').map(show)}</ul>

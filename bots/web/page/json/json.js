@@ -1,21 +1,21 @@
 // @ts-check
-// JSON read without losing anything: numbers and strings stay as they are written,
-// members in their order, one that stands twice too.
+// Lossless JSON: numbers and strings keep their form, members their order, and duplicates
+// are kept.
 
 /**
- * A value. Of an object, keys are its members' names as they are written, in
- * quotes; items are their values, or those of an array.
+ * A value. For an object, keys are its members' names as written, in quotes; items are
+ * their values, or those of an array.
  * @typedef {object} Value
- * @property {'object'|'array'|'string'|'number'|'literal'|'broken'} kind broken: what was typed and is no value
- * @property {string} raw as it is written, but for objects and arrays
+ * @property {'object'|'array'|'string'|'number'|'literal'|'broken'} kind broken: typed text that can't be parsed
+ * @property {string} raw as written; not used for objects and arrays
  * @property {string[]} keys
  * @property {Value[]} items
  */
 
-// Deeper documents are for machines.
+// Deeper documents are not meant for people.
 const deepest = 200
 
-/** What is wrong with a text, and where. */
+/** A syntax error and its position. */
 export class Wrong extends Error {
   /**
    * @param {string} text
@@ -54,14 +54,14 @@ const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const literal = /true|false|null/y
 const escape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 
-/** @param {string} text whether it is a number of JSON */
+/** @param {string} text whether it is a JSON number */
 export function isNumber(text) {
   number.lastIndex = 0
   return number.test(text) && number.lastIndex === text.length
 }
 
 /**
- * Reads a document; throws Wrong.
+ * Parses a document; throws Wrong.
  * @param {string} text
  * @returns {Value}
  */
@@ -86,7 +86,7 @@ export function read(text) {
         if (!escape.test(text)) throw new Wrong(text, at)
         at = escape.lastIndex
       } else if (c >= 0x20) at++
-      else throw new Wrong(text, at) // a control, or the end
+      else throw new Wrong(text, at) // a control character, or the end
     }
   }
   /**
@@ -138,7 +138,7 @@ export function read(text) {
 }
 
 /**
- * Writes a value, indented.
+ * Returns a value as indented JSON.
  * @param {Value} v
  * @param {string} [indent]
  * @returns {string}
@@ -152,27 +152,27 @@ export function write(v, indent = '') {
   return open + '\n' + lines.join(',\n') + '\n' + indent + close
 }
 
-/** @param {string} raw what a string says */
+/** @param {string} raw returns the content of a string */
 export const textOf = (raw) => /** @type {string} */ (JSON.parse(raw))
 
-// What is not seen, or steers what stands beside it.
+// Invisible characters, and those that affect the display of others.
 const hidden = /[\p{C}\p{Zl}\p{Zp}\u00a0\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\u034f\u180b-\u180f\ufe00-\ufe0f\uffa0\ufffc\u{e0100}-\u{e01ef}]/gu
 
 /**
- * A string as JSON, in which everything is seen.
+ * Returns a string as JSON with all characters visible.
  * @param {string} text
  */
 export const quote = (text) => JSON.stringify(text).replace(hidden, (c) => Array.from({ length: c.length }, (_, i) => '\\u' + c.charCodeAt(i).toString(16).padStart(4, '0')).join(''))
 
 /**
- * The words of a string for people to read: quotes and backslashes without their
- * own, and what is not seen as it is written, as an escape.
+ * Returns the content of a string for people: quotes and backslashes unescaped, invisible
+ * characters as escapes.
  * @param {string} raw
  */
 export const shown = (raw) => raw.slice(1, -1).replace(/\\(["\\/])/g, '$1')
 
 /**
- * A member of an object: the last one of that name counts.
+ * Returns a member of an object: the last one with that name.
  * @param {Value|undefined} v
  * @param {string} name
  * @returns {Value|undefined}

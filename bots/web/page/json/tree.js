@@ -1,5 +1,5 @@
 // @ts-check
-// A JSON document as a tree: everything is open at first, up to so many lines.
+// A JSON document as a tree, fully expanded at first up to a number of lines.
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { t } from '../words.js'
@@ -7,16 +7,16 @@ import { read } from './json.js'
 
 /** @typedef {import('./json.js').Value} Value */
 
-// So many lines are shown at first, and ten times as many with each press.
+// Number of lines shown at first, and ten times as many with each press.
 const first = 200
-// So much of one string is shown; Raw has all of it.
+// Maximum length of one string; Raw shows all of it.
 const longest = 2000
 
 /** @param {Value} v */
 const opens = (v) => (v.kind === 'object' || v.kind === 'array') && v.items.length > 0
 
 /**
- * A document as a tree; what is no document, or too deep, is told by other.
+ * A document as a tree. If it isn't JSON, or is too deep, other is shown.
  * @param {{text: string, label: string, other: any}} props
  */
 export function Tree({ text, label, other }) {
@@ -31,7 +31,7 @@ export function Tree({ text, label, other }) {
 }
 
 /**
- * The lines that are open, up to so many, and how many there are.
+ * Returns the expanded lines up to a limit, and their total number.
  * @param {Value} root
  * @param {Set<Value>} closed
  * @param {number} limit
@@ -57,7 +57,7 @@ function Rows({ root, label }) {
   const [limit, setLimit] = useState(first)
   const [at, setAt] = useState(/** @type {Value|null} */ (null))
   const tree = useRef(/** @type {HTMLElement|null} */ (null))
-  const moved = useRef(false) // by a key: then the focus goes along
+  const moved = useRef(false) // by a key: then move the focus too
   const { list, all } = useMemo(() => linesOf(root, closed, limit), [root, closed, limit])
   const here = Math.max(list.findIndex((l) => l.value === at), 0)
   useLayoutEffect(() => {

@@ -1,6 +1,6 @@
 // @ts-check
-// The page of a link: one result, by the view of its tool, for who was sent the
-// address. Somebody who is not signed in sees it, and nothing in it acts.
+// The page of a link: one result in the view of its tool, for people who got the URL.
+// Without signing in they can see it, but nothing in it can act.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get, postTo, signIn } from '../api.js'
@@ -9,13 +9,13 @@ import { setTheme } from '../theme.js'
 import { theme } from '../view/context.js'
 import { fitting, loadWords, locale, setZone, t, time } from '../words.js'
 
-/** What views are told that may not act. @type {Record<string, string>} */
+/** Error messages for views that may not act. @type {Record<string, string>} */
 const refusals = { '': 'sign in to use this', other: 'only who asked for this can use it' }
 
-/** There is nowhere to write here, so what a view would say to nize stays unsaid. @type {import('../frame.js').Page} */
+/** There is no composer here, so a view's suggestions are dropped. @type {import('../frame.js').Page} */
 const host = { suggest: async () => false }
 
-/** Reads who looks, where they are signed in, and their language. */
+/** Reads the signed-in person, if any, and their language. */
 export async function prepare() {
   const me = await get('me').catch(() => ({}))
   await loadWords(fitting(me.language || navigator.language))
@@ -23,10 +23,10 @@ export async function prepare() {
   setZone(me.zone ?? '')
 }
 
-/** What a result says in words. @param {any} result */
+/** Returns the text of a result. @param {any} result */
 const textOf = (result) => (result.content ?? []).map((/** @type {any} */ part) => part.text ?? '').join('\n')
 
-/** @param {{path: string}} props of the address */
+/** @param {{path: string}} props of the URL */
 export function Link({ path }) {
   const [shown, setShown] = useState(/** @type {any} */ (null))
   const [Frame, setFrame] = useState(/** @type {any} */ (null))

@@ -1,5 +1,5 @@
 // @ts-check
-// Credentials of a person's own: given here, never shown again.
+// A person's own credentials: entered here, never shown again.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { post, put, remove } from '../api.js'
@@ -9,9 +9,9 @@ import { Part, named, useDeed, useList } from './list.js'
 export function Credentials() {
   const list = useList('credentials')
   const { act, outcome } = useDeed(list.load)
-  const [open, setOpen] = useState('') // whose form is
+  const [open, setOpen] = useState('') // the credential whose form is open
   const [flow, setFlow] = useState(/** @type {any} */ (null))
-  useEffect(() => { // who signed in elsewhere comes back
+  useEffect(() => { // the person returns from signing in elsewhere
     const back = () => { if (!document.hidden) list.load() }
     document.addEventListener('visibilitychange', back)
     return () => document.removeEventListener('visibilitychange', back)

@@ -1,6 +1,6 @@
 // @ts-check
-// One setting, as its kind wants it: what it is, whose value that is, and how to go
-// back to what everybody has.
+// One setting in the form that its kind needs: its value, where that comes from, and how
+// to return to the default.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { put, remove } from '../api.js'
@@ -10,7 +10,7 @@ import { setTheme } from '../theme.js'
 /**
  * @param {object} props
  * @param {any} props.setting
- * @param {{value: string, label: string}[]|null} [props.choices] of a text, where they are known; none is chosen by ''
+ * @param {{value: string, label: string}[]|null} [props.choices] of a text, if known; '' chooses none
  * @param {(setting: any) => void} props.changed
  */
 export function Field({ setting, choices, changed }) {
@@ -38,7 +38,7 @@ export function Field({ setting, choices, changed }) {
       setProblem(err.message)
     }
   }
-  // An empty value is none: what everybody has is in force then.
+  // An empty value means none: then the common value is in force.
   const save = (/** @type {string} */ value) => settle(value === '' ? remove(path) : put(path, { value }))
   const choose = (/** @type {string} */ value) => {
     setDraft(value)
@@ -49,7 +49,7 @@ export function Field({ setting, choices, changed }) {
     e.preventDefault()
     if (draft !== setting.value) save(draft)
   }
-  const from = setting.own_value !== null || setting.system_value !== setting.default || setting.bounded // else it is as everybody has it
+  const from = setting.own_value !== null || setting.system_value !== setting.default || setting.bounded // otherwise it has the common value
   const described = { id, 'aria-describedby': id + '-help' + (from ? ` ${id}-from` : '') }
   const written = { ...described, value: draft, onInput: (/** @type {any} */ e) => setDraft(e.currentTarget.value) }
   const display = choices ? 'select' : setting.display
@@ -76,7 +76,7 @@ export function Field({ setting, choices, changed }) {
   </form>`
 }
 
-/** The zones that the browser knows. */
+/** The time zones that the browser knows. */
 const zones = () => html`<datalist id="zones">${Intl.supportedValuesOf('timeZone').map((z) => html`<option key=${z} value=${z} />`)}</datalist>`
 
 /** Where the value comes from, and what it would be otherwise. @param {any} s */
@@ -86,7 +86,7 @@ function whose(s) {
   return t('Set for everybody')
 }
 
-/** A value as a person reads it. @param {any} s @param {string} value */
+/** A value for people. @param {any} s @param {string} value */
 function shown(s, value) {
   if (s.display === 'toggle') return value === 'true' ? t('on') : t('off')
   if (value === 'auto') return t('automatic')

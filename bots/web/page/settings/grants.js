@@ -1,5 +1,5 @@
 // @ts-check
-// Standing answers: what was said once about every call of a tool.
+// Standing answers to the calls of a tool.
 import { html } from '../html.js'
 import { remove } from '../api.js'
 import { t, time } from '../words.js'

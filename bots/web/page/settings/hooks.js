@@ -1,13 +1,13 @@
 // @ts-check
-// Hooks: what runs before and after one's own calls. Those of one's own are made,
-// switched and removed here; the others are shown in their order.
+// Hooks, which run before and after a person's calls. Their own are created, switched and
+// removed here; the others are shown in order.
 import { useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { patch, post, remove } from '../api.js'
 import { t } from '../words.js'
 import { Part, named, useDeed, useList } from './list.js'
 
-/** What a new one of each type begins with. @type {Record<string, string>} */
+/** The initial configuration for each type. @type {Record<string, string>} */
 const samples = {
   'rate-limit': '{"calls": 20, "per": "1m", "by": ["tool"]}',
   'param-sanitizer': '{"rules": [{"pointer": "/path", "pattern": "secret", "action": "forbid"}]}',

@@ -1,5 +1,5 @@
 // @ts-check
-// A list that nize has, and a part of the page that shows one.
+// A list from nize, and a section of the page that shows one.
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get } from '../api.js'
@@ -7,14 +7,14 @@ import { language, t } from '../words.js'
 
 /**
  * @typedef {object} List
- * @property {any[]|null} items null until they are there
- * @property {any} note what is shown instead, while they are not
+ * @property {any[]|null} items null until they are loaded
+ * @property {any} note shown until then
  * @property {(items: any[]) => void} set
- * @property {() => Promise<void>} load reads them again
+ * @property {() => Promise<void>} load loads them again
  */
 
 /**
- * Reads a list.
+ * Loads a list.
  * @param {string} path
  * @returns {List}
  */
@@ -22,12 +22,12 @@ export function useList(path) {
   const [items, set] = useState(/** @type {any[]|null} */ (null))
   const [failed, setFailed] = useState('')
   const load = useCallback(() => get(path).then((all) => { set(all.items); setFailed('') }, (err) => setFailed(err.message)), [path])
-  useEffect(() => { load() }, [load, language()]) // what nize says in it is in the reader's language
+  useEffect(() => { load() }, [load, language()]) // nize's texts in it are in the reader's language
   return { items, set, load, note: failed ? html`<p class="problem" role="alert">${failed}</p>` : html`<p class="dim">${t('Loading…')}</p>` }
 }
 
 /**
- * What somebody does with a list, and what is said of it.
+ * An action on a list, and its result message.
  * @param {() => Promise<any>} after
  */
 export function useDeed(after) {
@@ -49,11 +49,11 @@ export function useDeed(after) {
   return { act, outcome, problem: setProblem }
 }
 
-/** What a button does, and to what: the same word stands on many. @param {string} what @param {string} name */
+/** A button's label with its object, since many buttons have the same word. @param {string} what @param {string} name */
 export const named = (what, name) => t('{what}: {name}', { what, name })
 
 /**
- * A part of the settings.
+ * A section of the settings.
  * @param {object} props
  * @param {string} props.id
  * @param {string} props.title

@@ -1,6 +1,6 @@
 // @ts-check
-// Providers of language models, and the names under which people know their models: for
-// admins. A key goes in here and is never shown again.
+// Providers of language models, and the names under which people use their models: for
+// admins. Keys are entered here and never shown again.
 import { useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { post, put, remove } from '../api.js'
@@ -9,7 +9,7 @@ import { icon } from '../icon.js'
 import { t } from '../words.js'
 import { Part, named, useDeed, useList } from './list.js'
 
-/** What is known of their addresses; the others need one. @type {[string, string][]} */
+/** Kinds whose URLs are known; others need one. @type {[string, string][]} */
 const kinds = [['openai', 'OpenAI'], ['anthropic', 'Anthropic'], ['gemini', 'Google Gemini'], ['openrouter', 'OpenRouter'], ['deepseek', 'DeepSeek'], ['groq', 'Groq'], ['azure', 'Azure OpenAI'], ['ollama', 'Ollama'], ['openai-compatible', '']]
 const needAddress = ['azure', 'openai-compatible']
 const needNoKey = ['ollama', 'openai-compatible']
@@ -21,7 +21,7 @@ const at = (name) => 'providers/' + encodeURIComponent(name)
 export function Models({ models }) {
   const providers = useList('providers')
   const { act, outcome, problem } = useDeed(async () => { await Promise.all([providers.load(), models.load()]) })
-  const [found, setFound] = useState(/** @type {Record<string, any>} */ ({})) // by provider, what it said when it was asked
+  const [found, setFound] = useState(/** @type {Record<string, any>} */ ({})) // by provider, the result of its test
   const [removes, setRemoves] = useState('')
   const test = async (/** @type {string} */ name) => {
     const said = await act(post(at(name) + '/test'), '')
@@ -69,7 +69,7 @@ function AddProvider({ add }) {
     if (busy) return
     setBusy(true)
     const made = await add({ name, kind, base_url: address.trim(), key })
-    setKey('') // it is never shown again, here neither
+    setKey('') // it is never shown again, not even here
     if (made) setAddress('')
     setBusy(false)
   }
@@ -94,7 +94,7 @@ function AddModel({ providers, found, problem, add }) {
   const [known, setKnown] = useState(/** @type {Record<string, string[]>} */ ({}))
   const chosen = provider || providers[0].name
   const list = found[chosen]?.models ?? known[chosen] ?? []
-  const ask = () => { // once, when somebody goes there
+  const ask = () => { // once, when the section is opened
     if (list.length || chosen in known) return
     setKnown((old) => ({ ...old, [chosen]: [] }))
     post(at(chosen) + '/test').then((said) => said.ok ? setKnown((old) => ({ ...old, [chosen]: said.models ?? [] })) : problem(said.error), () => {})

@@ -1,6 +1,5 @@
 // @ts-check
-// The servers that a person may use; those that are switched off are the setting
-// servers.denied.
+// The servers that a person may use; those turned off are in the setting servers.denied.
 import { html } from '../html.js'
 import { put, remove } from '../api.js'
 import { t } from '../words.js'
@@ -20,7 +19,7 @@ export function Servers({ servers, setting, changed }) {
   const choose = async (id, on) => {
     const rest = on ? denied.filter((/** @type {string} */ d) => d !== id) : [...denied, id]
     const now = await act(rest.length ? put('config/servers.denied', { value: rest.join(',') }) : remove('config/servers.denied'), t('Saved.'))
-    changed(now ?? { ...setting }) // what was not taken is not shown as if it were
+    changed(now ?? { ...setting }) // don't show a change that was not accepted
   }
   return html`<${Part} id="servers" title=${t('Servers')} about=${t('The tools of a server that is off here are not used for you.')}>
     ${servers.items ? '' : servers.note}

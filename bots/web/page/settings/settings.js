@@ -1,5 +1,5 @@
 // @ts-check
-// A person's own settings, and what lets them, or programs in their name, in.
+// A person's own settings, and what gives them, or programs in their name, access.
 import { useEffect } from 'preact/hooks'
 import { html } from '../html.js'
 import { t } from '../words.js'
@@ -13,7 +13,7 @@ import { Servers } from './servers.js'
 import { Sessions } from './sessions.js'
 import { Tokens } from './tokens.js'
 
-/** What is about the reader comes first; what few people change comes last. */
+/** The reader's own come first; what few people change comes last. */
 const own = ['language', 'theme', 'timezone', 'chat.agent', 'chat.model', 'streaming']
 
 /** @param {{me: any}} props */
@@ -23,13 +23,13 @@ export function Settings({ me }) {
   const models = useList('models')
   const servers = useList('servers')
   const there = !!settings.items
-  useEffect(() => { // what an address names is there only now
+  useEffect(() => { // the target of the URL only exists now
     if (there && location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView()
   }, [there])
   if (!settings.items) return settings.note
   const list = settings.items
   const changed = (/** @type {any} */ s) => settings.set(list.map((o) => o.key === s.key ? s : o))
-  /** @type {Record<string, any[]|null>} what may be chosen, where that is known */
+  /** @type {Record<string, any[]|null>} possible values, if known */
   const choices = {
     'chat.agent': agents.items?.map((a) => ({ value: a.id, label: a.name || a.id })) ?? null,
     'chat.model': models.items?.map((m) => ({ value: m.id, label: m.id })) ?? null,

@@ -1,5 +1,5 @@
 // @ts-check
-// How MCP clients are told of nize, with a token that was made just now.
+// How to configure nize in MCP clients, with a token that was just created.
 import { useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { Code } from '../code.js'

@@ -1,5 +1,5 @@
 // @ts-check
-// Tokens for MCP clients: made here, shown once, revoked.
+// Tokens for MCP clients: created here, shown once, revoked.
 import { useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { post, remove } from '../api.js'

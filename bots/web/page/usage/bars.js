@@ -1,5 +1,5 @@
 // @ts-check
-// Bars by day. The table beside them has the same numbers for who can't see them.
+// Bars by day. The table beside them has the same numbers for people who can't see them.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { t } from '../words.js'

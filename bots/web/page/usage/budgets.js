@@ -1,5 +1,5 @@
 // @ts-check
-// The budgets in force: what is left, and when they begin again.
+// The budgets in force: what is left, and when they are reset.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get } from '../api.js'

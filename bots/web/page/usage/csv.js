@@ -6,7 +6,7 @@ const fields = ['key', 'calls', 'prompt', 'completion', 'cached', 'reasoning', '
 /** @param {any} report */
 export function csv(report) {
   const cell = (/** @type {any} */ v) => /[",\r\n]|^\s|\s$/.test(v) ? '"' + v.replaceAll('"', '""') + '"' : v
-  // A spreadsheet may take what begins so for a formula.
+  // A spreadsheet may interpret such a beginning as a formula.
   const key = (/** @type {string} */ k) => /^ *[=+\-@\t\r]/.test(k) ? "'" + k : k
   const rows = report.rows.map((/** @type {any} */ r) => fields.map((f) => f === 'key' ? cell(key(r.key)) : String(r[f] ?? 0)))
   return [fields, ...rows].map((r) => r.join(',') + '\r\n').join('')
@@ -19,5 +19,5 @@ export function download(report) {
   link.href = url
   link.download = `nize-usage-by-${report.by}.csv`
   link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 60_000) // the browser reads it in its own time
+  setTimeout(() => URL.revokeObjectURL(url), 60_000) // the browser reads it asynchronously
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// The figures of usage as people read them.
+// Formatting of usage figures.
 import { language, span, t } from '../words.js'
 
 /** @param {any} r */
@@ -8,10 +8,10 @@ export const tokens = (r) => (r.prompt ?? 0) + (r.completion ?? 0)
 /** @param {number} n */
 export const number = (n) => new Intl.NumberFormat(language()).format(n ?? 0)
 
-/** Cents, and more digits of what is less than a dollar. @param {number} micro millionths of a dollar */
+/** In cents, with more digits below a dollar. @param {number} micro millionths of a dollar */
 export const money = (micro) => new Intl.NumberFormat(language(), { style: 'currency', currency: 'USD', maximumFractionDigits: micro && micro < 1e6 ? 4 : 2 }).format((micro ?? 0) / 1e6)
 
-/** Money, or what is known of it; an unknown price is never 0. @param {any} r */
+/** Money, as far as known; an unknown price is never 0. @param {any} r */
 export function cost(r) {
   if (r.unpriced >= r.calls && r.calls > 0) return t('unknown')
   return (r.unpriced ? '> ' : '') + money(r.micro_usd)
@@ -23,14 +23,14 @@ export const took = (r) => span(r.took_ms ?? 0)
 /** @param {string} day */
 export const dayName = (day) => new Intl.DateTimeFormat(language(), { dateStyle: 'medium', timeZone: 'UTC' }).format(new Date(day + 'T00:00:00Z'))
 
-/** What a row is about; what belongs to nobody in particular has a dash. @param {any} report @param {any} r */
+/** The subject of a row; a dash if it has none. @param {any} report @param {any} r */
 export function keyOf(report, r) {
   if (!r.key) return '–'
   if (report.by === 'day') return dayName(r.key)
   return report.titles?.[r.key] || r.key
 }
 
-/** Every day of a range, also those without use. @param {any} report @param {number} range */
+/** Every day of a range, including those without use. @param {any} report @param {number} range */
 export function days(report, range) {
   const last = new Intl.DateTimeFormat('en-CA', { timeZone: report.zone, dateStyle: 'short' }).format(new Date())
   const at = Date.parse(last + 'T00:00:00Z')

@@ -1,5 +1,5 @@
 // @ts-check
-// What was used, as a table.
+// Usage as a table.
 import { html } from '../html.js'
 import { t } from '../words.js'
 import { cost, number, took } from './figures.js'

@@ -1,11 +1,11 @@
 // @ts-check
-// The sums of a period, and how they stand to those of the period before.
+// The totals of a period, compared with those of the previous one.
 import { html } from '../html.js'
 import { icon } from '../icon.js'
 import { language, t } from '../words.js'
 import { cost, number, tokens } from './figures.js'
 
-/** @param {{now: any, both: any, range: number}} props both: of this period and of the one before */
+/** @param {{now: any, both: any, range: number}} props both: this period and the previous one together */
 export function Totals({ now, both, range }) {
   /** @type {[string, string, number, number][]} */
   const tiles = [

@@ -1,6 +1,6 @@
 // @ts-check
-// What was used: bars by day, a table by whatever one asks for, the same as CSV, and
-// the budgets in force.
+// Usage: bars by day, a table by a chosen grouping, the same as CSV, and the budgets in
+// force.
 import { useEffect, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get } from '../api.js'
@@ -12,7 +12,7 @@ import { days, keyOf, money, number, tokens } from './figures.js'
 import { Table } from './table.js'
 import { Totals } from './totals.js'
 
-/** What can be asked for; providers and people are for admins. */
+/** The groupings; providers and people are for admins. */
 const groupings = () => ({ day: t('Day'), model: t('Model'), agent: t('Agent'), conversation: t('Conversation'), tool: t('Tool'), user: t('Person'), team: t('Team'), provider: t('Provider') })
 const own = ['day', 'model', 'agent', 'conversation', 'tool']
 
@@ -23,12 +23,12 @@ export function Usage({ me }) {
   const [all, setAll] = useState(false)
   const [daily, setDaily] = useState(/** @type {any} */ (null))
   const [report, setReport] = useState(/** @type {any} */ (null))
-  const [before, setBefore] = useState(/** @type {any} */ (null)) // the sum of this period and of the one before
+  const [before, setBefore] = useState(/** @type {any} */ (null)) // the total of this period and the previous one
   const [failed, setFailed] = useState('')
   useEffect(() => {
     let left = false
     setFailed('')
-    const since = (/** @type {number} */ days) => new Date(Date.now() - (days - 1) * 86_400_000).toISOString() // today is one of them
+    const since = (/** @type {number} */ days) => new Date(Date.now() - (days - 1) * 86_400_000).toISOString() // today included
     const ask = (/** @type {string} */ what, days = range) => get(`usage?by=${what}&since=${since(days)}${all ? '&all=1' : ''}`)
     Promise.all([ask('day'), by === 'day' ? null : ask(by), ask('day', 2 * range)]).then(([d, r, both]) => {
       if (left) return
@@ -59,7 +59,7 @@ export function Usage({ me }) {
   </section>` : ''}`
 }
 
-/** What the numbers leave out. @param {{report: any}} props */
+/** What the numbers don't include. @param {{report: any}} props */
 function Notes({ report }) {
   const { total, unpriced_models: models = [] } = report
   return html`<ul class="usage-notes dim">

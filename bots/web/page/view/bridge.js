@@ -1,18 +1,18 @@
 // @ts-check
-// The host's side of MCP Apps: JSON-RPC 2.0 with one frame. A message counts if this
-// very frame sent it, and nothing is sent before the view said that it is ready.
+// The host's side of MCP Apps: JSON-RPC 2.0 with one frame. Only messages from this
+// frame's window are accepted, and none is sent before the view has said that it is ready.
 import { keepFocus } from './focus.js'
 import { Rate, fits } from './wire.js'
 
 export const version = '2026-01-26'
 
-/** The most that a view sends in a second. */
+/** The maximum number of messages from a view per second. */
 const maxRate = 50
-const patience = 10_000 // ms until it must be ready
-const teardown = 2000 // ms that it has to say goodbye
+const patience = 10_000 // ms within which it must be ready
+const teardown = 2000 // ms for the view's teardown
 const beat = 20_000 // ms between two signs of life while a request waits
 
-/** An error that a view is told. */
+/** An error that is returned to a view. */
 export class Refusal extends Error {
   /** @param {number} code @param {string} message */
   constructor(code, message) {
@@ -23,12 +23,12 @@ export class Refusal extends Error {
 
 /**
  * @typedef {object} Host
- * @property {() => object} initialize what ui/initialize answers
- * @property {() => void} ready the view can be told things
+ * @property {() => object} initialize returns the response to ui/initialize
+ * @property {() => void} ready messages to the view are now possible
  * @property {(method: string, params: any) => object|Promise<object>} request throws a Refusal
  * @property {(method: string, params: any) => void} notice
- * @property {(method: string, answer: string) => void} noted a request that goes no further
- * @property {(why: 'silent'|'flood'|'keys') => void} stopped the frame must go
+ * @property {(method: string, answer: string) => void} noted a request that the page handles itself
+ * @property {(why: 'silent'|'flood'|'keys') => void} stopped the frame must be removed
  */
 
 export class Bridge {
@@ -41,7 +41,7 @@ export class Bridge {
   /**
    * @param {HTMLIFrameElement} frame
    * @param {Host} host
-   * @param {string} [origin] of the view, where it has one
+   * @param {string} [origin] of the view, if it has one
    */
   constructor(frame, host, origin = 'null') {
     this.frame = frame
@@ -62,7 +62,7 @@ export class Bridge {
     if (m === null || typeof m !== 'object' || Array.isArray(m) || m.jsonrpc !== '2.0') return
     const asks = typeof m.id === 'string' || typeof m.id === 'number'
     if (typeof m.method !== 'string') {
-      if (asks) this.goodbye?.() // the only thing that a view is asked
+      if (asks) this.goodbye?.() // the only request sent to a view
       return
     }
     const params = m.params !== null && typeof m.params === 'object' && !Array.isArray(m.params) ? m.params : {}
@@ -77,7 +77,7 @@ export class Bridge {
       this.host.noted(method, 'ok')
       return this.post({ id, result: this.host.initialize() })
     }
-    if (this.state !== 'ready' && this.state !== 'leaving') return this.host.noted(method, 'none: it is not ready') // who leaves may still store something
+    if (this.state !== 'ready' && this.state !== 'leaving') return this.host.noted(method, 'none: it is not ready') // a view that is leaving may still store something
     if (method === 'ping') {
       this.host.noted(method, 'ok')
       return this.post({ id, result: {} })
@@ -114,15 +114,15 @@ export class Bridge {
 
   /** @param {object} message */
   post(message) {
-    if (this.state !== 'ended') this.frame.contentWindow?.postMessage({ jsonrpc: '2.0', ...message }, this.origin === 'null' ? '*' : this.origin) // without an origin there is none to name; what it is told is its own
+    if (this.state !== 'ended') this.frame.contentWindow?.postMessage({ jsonrpc: '2.0', ...message }, this.origin === 'null' ? '*' : this.origin) // an opaque origin can't be named; what the view gets is only its own data
   }
 
-  /** Tells the view something, once it is ready. @param {string} method @param {object} params */
+  /** Sends the view a notification, once it is ready. @param {string} method @param {object} params */
   notify(method, params) {
     if (this.state === 'ready') this.post({ method, params })
   }
 
-  /** Lets the view say goodbye, and ends. */
+  /** Lets the view tear down, and ends. */
   async close() {
     if (this.state === 'ready') {
       this.state = 'leaving'
@@ -136,13 +136,13 @@ export class Bridge {
   }
 
   /**
-   * Takes the frame along when its place goes, so that the view can say goodbye unseen.
-   * A browser that can't move it without loading it again ends it at once.
+   * Moves the frame when its place is removed, so that the view can tear down invisibly.
+   * Browsers that would reload a moved frame end it at once.
    */
   leave() {
     const body = /** @type {any} */ (document.body)
     if (this.state !== 'ready' || !body.moveBefore) return this.end()
-    this.frame.hidden = true // which takes the keyboard from it, too
+    this.frame.hidden = true // which also takes the keyboard away from it
     body.moveBefore(this.frame, null)
     this.close()
   }

@@ -1,15 +1,15 @@
 // @ts-check
-// What a view is told of where it stands: colours, language, size.
+// What a view gets to know about its surroundings: colours, language, size.
 import { locale } from '../words.js'
 
-/** The names under which views expect the page's look; those that the page has are its own. */
+/** The names under which views expect the page's style; the page uses the same names for its own. */
 const named = [
   'color-background-primary', 'color-background-secondary', 'color-background-tertiary', 'color-background-warning',
   'color-text-primary', 'color-text-secondary', 'color-text-danger', 'color-text-warning',
   'color-border-primary', 'font-sans', 'font-mono', 'border-radius-md',
 ]
 
-/** Those that the page has under another name. */
+/** Those that have another name on the page. */
 const other = { 'color-background-inverse': 'color-text-primary', 'color-text-inverse': 'color-background-primary', 'color-text-info': 'color-accent', 'color-border-secondary': 'color-border-strong', 'color-ring-primary': 'color-accent', 'color-border-danger': 'color-text-danger', 'color-border-warning': 'color-text-warning' }
 
 /** light or dark, as the page is now. */
@@ -32,15 +32,15 @@ function variables() {
   return all
 }
 
-/** What changes while a view is open. */
+/** What may change while a view is open. */
 export const appearance = () => ({ theme: theme(), locale: locale(), styles: { variables: variables() } })
 
-/** The room that a view has. @param {HTMLIFrameElement} iframe @param {string} mode */
+/** The space that a view has. @param {HTMLIFrameElement} iframe @param {string} mode */
 export const room = (iframe, mode) => ({ containerDimensions: { width: iframe.clientWidth, ...mode === 'fullscreen' ? { height: iframe.clientHeight } : { maxHeight: 800 } } })
 
 /**
  * @param {HTMLIFrameElement} iframe
- * @param {any} frame what nize said of the view
+ * @param {any} frame nize's description of the view
  * @param {string} mode
  */
 export const context = (iframe, frame, mode) => ({

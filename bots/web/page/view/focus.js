@@ -1,13 +1,13 @@
 // @ts-check
-// A view does not take the keyboard: what somebody types elsewhere on the page would
-// go to it. It has it when they press into the view, or come to it by Tab. One that is
-// hidden since it leaves is stopped the first time: no browser keeps a frame's scripts
-// from the keyboard, be it hidden or inert.
+// A view can't take the keyboard focus: it would get what a person types elsewhere on the
+// page. It gets the focus when the person presses in the view or moves to it by Tab. A
+// view that is hidden because it is leaving is stopped at the first attempt: no browser
+// keeps the scripts of a hidden or inert frame from focusing.
 
-/** How long a person's press counts as one, in milliseconds: as long as browsers let it. */
+/** How long a person's press counts as recent, in ms: the same as in browsers. */
 const press = 5000
 
-/** How often a view may take the keyboard from a page before it is stopped. */
+/** How often a view may take the focus before it is stopped. */
 const patience = 3
 
 /**
@@ -21,7 +21,7 @@ export function keepFocus(frame, stop) {
   let over = false
   let tabbed = -press
   let typed = -press
-  let pressed = performance.now() // on the page; what was before nobody has heard
+  let pressed = performance.now() // on the page; earlier presses are unknown
   let taken = 0
   const moved = () => {
     if (document.activeElement !== frame) last = document.activeElement
@@ -34,8 +34,8 @@ export function keepFocus(frame, stop) {
   const down = () => { pressed = performance.now() }
   const enter = () => { over = true }
   const leave = () => { over = false }
-  // A finger enters nothing, and what is pressed in a frame is heard by the frame alone;
-  // but that a person has pressed something, the page knows of all its frames.
+  // Touch sends no enter event, and presses in a frame are events of the frame only. But
+  // the page can see that the person has pressed something in any of its frames.
   const came = () => {
     const now = performance.now()
     return now - tabbed < 500 || over && now - typed > 1000 ||
@@ -49,7 +49,7 @@ export function keepFocus(frame, stop) {
     if (frame.hidden || ++taken === patience) stop()
   }
   const lost = () => {
-    if (frame.hidden) back() // before another key comes
+    if (frame.hidden) back() // before the next key
     setTimeout(back)
   }
   document.addEventListener('focusin', moved)

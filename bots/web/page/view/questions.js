@@ -1,6 +1,6 @@
 // @ts-check
-// What a view may ask for, and what a person has to agree to: to open an address, to save
-// a file.
+// What a view may request, and what a person has to confirm: opening a URL and saving a
+// file.
 import { useEffect, useRef } from 'preact/hooks'
 import { html } from '../html.js'
 import { Refusal } from './bridge.js'
@@ -11,15 +11,15 @@ const maxText = 4 << 10
 const maxFile = 10 << 20
 
 /**
- * Throws unless a person has just pressed something in the frame: a view opens nothing
- * by itself, nor with what is pressed elsewhere on the page.
+ * Throws unless a person has just pressed something in the frame: a view opens nothing by
+ * itself, nor because of a press elsewhere on the page.
  * @param {HTMLIFrameElement} frame
  */
 function pressed(frame) {
   if (!navigator.userActivation?.isActive || document.activeElement !== frame) throw new Refusal(-32000, 'this needs a person who presses something in the view')
 }
 
-/** The text of a message: of its blocks, or of the one that it has. @param {any} content */
+/** Returns the text of a message: of its blocks, or its only one. @param {any} content */
 function textOf(content) {
   const blocks = Array.isArray(content) ? content : [content]
   const text = blocks.map((b) => b?.type === 'text' && typeof b.text === 'string' ? b.text : '').join('\n').trim()
@@ -34,7 +34,7 @@ function linkOf(text) {
   return url
 }
 
-/** The one file that is embedded. @param {any} contents */
+/** Returns the only embedded file. @param {any} contents */
 function fileOf(contents) {
   const resource = Array.isArray(contents) && contents.length === 1 && contents[0]?.type === 'resource' ? contents[0].resource : null
   /** @type {BlobPart|undefined} */
@@ -63,19 +63,19 @@ function fileOf(contents) {
 /** @typedef {Want & {end: (yes: boolean) => void}} Question */
 
 /**
- * The requests of the view of a call, and what answers each.
+ * Returns the handlers for the requests of a call's view.
  * @param {object} page
  * @param {string} page.call
  * @param {HTMLIFrameElement} page.frame
  * @param {(large: boolean) => object} page.show
  * @param {(text: string) => Promise<boolean>} page.suggest
  * @param {(what: Want) => Promise<boolean>} page.agree asks the person
- * @param {(method: string, answer: string) => void} page.noted a request that goes no further
+ * @param {(method: string, answer: string) => void} page.noted a request that the page handles itself
  * @returns {Record<string, (params: any) => Promise<object>>}
  */
 export function answersOf({ call, frame, show, suggest, agree, noted }) {
   /**
-   * What is wanted, as the page takes it; what it refuses it tells nize.
+   * Returns what is requested, validated; reports refusals to nize.
    * @template T
    * @param {string} method @param {() => T} wanted
    */

@@ -1,16 +1,16 @@
 // @ts-check
-// What a view asks of nize, for who looks at it: a tool of its own server, or what that
-// has. A call that needs a yes has its card in the conversation, as every call has.
+// Requests of a view to nize on behalf of its viewer: a tool or a resource of its own
+// server. A call that needs approval has its card in the conversation, like every call.
 import { get, post } from '../api.js'
 import { Refusal } from './bridge.js'
 import { Rate } from './wire.js'
 
-const again = 1500 // ms between two looks at a call that waits
+const again = 1500 // ms between two polls of a pending call
 const minute = 60_000 // ms
-const most = 21 // in a minute, of each method: nize writes down 20, and that more came
+const most = 21 // per minute and method: nize records 20, and that there were more
 
 /**
- * @param {string} call whose view asks
+ * @param {string} call the call of the view
  * @param {string} method
  * @param {object} params
  */
@@ -21,10 +21,10 @@ export async function ask(call, method, params) {
 }
 
 /**
- * What tells nize of the requests of a view that go no further than the page, so that
- * each is an event of the call. Nobody waits for that.
+ * Returns a function that reports to nize the requests of a view that the page handles
+ * itself, so that each is an event of the call. It doesn't wait for a response.
  * @param {string} call
- * @param {string[]} methods that there are
+ * @param {string[]} methods the known ones
  */
 export function noting(call, methods) {
   /** @type {Map<string, Rate>} */
@@ -37,13 +37,13 @@ export function noting(call, methods) {
   }
 }
 
-/** What the call came to that a view shows, once it has ended; a Refusal where it came to nothing. @param {string} call */
+/** Returns the result of a view's call after it has ended; throws a Refusal if it has none. @param {string} call */
 export const outcome = (call) => resultOf(`frames/${encodeURIComponent(call)}/`, { pending: call }, 0)
 
 /**
  * @param {string} base
  * @param {any} answer
- * @param {number} [wait] before the first look
+ * @param {number} [wait] before the first poll
  */
 async function resultOf(base, answer, wait = again) {
   while (answer.pending) {
@@ -52,7 +52,7 @@ async function resultOf(base, answer, wait = again) {
     wait = again
     answer = await get(base + 'calls/' + encodeURIComponent(pending)).catch((err) => {
       if (err.status >= 400 && err.status < 500 && err.status !== 429) throw new Refusal(-32000, err.message)
-      return { pending } // nize is away, and comes back
+      return { pending } // nize is unavailable for a while
     })
   }
   if (answer.error) throw new Refusal(answer.error.code, answer.error.message)

@@ -1,6 +1,6 @@
 // @ts-check
-// A tool's view in its frame: HTML of whoever wrote the tool, without an origin or
-// with one of its server's own, which shows the result and talks to the page by messages alone.
+// A tool's view in its frame: the tool author's HTML, with an opaque origin or its
+// server's own, which shows the result and communicates with the page only by messages.
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { post } from '../api.js'
@@ -13,20 +13,20 @@ import { over as final } from '../tool.js'
 import { locale, t } from '../words.js'
 
 const [least, most, first] = [40, 800, 160]
-const resizes = 100 // ms between two
-const soon = 500 // ms that a call runs until its view is opened: most are over by then
+const resizes = 100 // ms between two resizes
+const soon = 500 // ms that a call runs before its view is opened: most have ended by then
 
 /**
  * @param {object} props
  * @param {string} props.call
- * @param {string} props.state of it
+ * @param {string} props.state of the call
  * @param {import('../frame.js').Page} props.host
  */
 export function View({ call, state, host }) {
   const [frame, setFrame] = useState(/** @type {any} */ (null))
   const [over, setOver] = useState('')
   const ended = final.includes(state)
-  const opened = useRef(Promise.resolve(false)) // whether it is; once, since another ticket would load the frame anew
+  const opened = useRef(Promise.resolve(false)) // whether it is open; requested once, since another ticket would reload the frame
   useEffect(() => {
     let left = false
     /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -38,7 +38,7 @@ export function View({ call, state, host }) {
       }, (err) => {
         if (left) return false
         if (ended) setOver('none')
-        else if (err.status === 409) timer = setTimeout(open, soon) // it does not run yet
+        else if (err.status === 409) timer = setTimeout(open, soon) // it doesn't run yet
         return false
       }))
     }
@@ -61,9 +61,9 @@ export function View({ call, state, host }) {
  * @param {object} props
  * @param {string} props.call
  * @param {any} props.frame
- * @param {boolean} [props.ended] whether the call is over
+ * @param {boolean} [props.ended] whether the call has ended
  * @param {import('../frame.js').Page} props.host
- * @param {string} [props.refusal] what the view is told whatever it asks for; '' answers it
+ * @param {string} [props.refusal] the error for all of the view's requests; '' handles them
  * @param {(why: string) => void} props.end
  */
 export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
@@ -96,7 +96,7 @@ export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
       noted,
       frame: iframe,
       show,
-      suggest: async (text) => b.state === 'ready' && host.suggest(frame.server, text), // not in another conversation
+      suggest: async (text) => b.state === 'ready' && host.suggest(frame.server, text), // not after switching to another conversation
       agree: (what) => new Promise((done) => {
         if (asking) return done(false)
         asking = true
@@ -171,7 +171,7 @@ export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
     }
   }, [frame])
 
-  useLayoutEffect(() => () => bridge.current?.leave(), [frame]) // while the frame still stands
+  useLayoutEffect(() => () => bridge.current?.leave(), [frame]) // while the frame still exists
 
   useEffect(() => {
     if (!ready || !ended) return
@@ -180,7 +180,7 @@ export function Shown({ call, frame, ended = true, host, refusal = '', end }) {
     outcome(call).then((result) => b?.notify('ui/notifications/tool-result', result), (err) => b?.notify('ui/notifications/tool-cancelled', { reason: err.message }))
   }, [frame, ready, ended])
 
-  useLayoutEffect(() => { // before anybody sees it large
+  useLayoutEffect(() => { // before it is painted in full size
     if (!full) return
     const close = (/** @type {KeyboardEvent} */ e) => e.key === 'Escape' && show(false)
     addEventListener('keydown', close)

@@ -1,5 +1,5 @@
 // @ts-check
-// What may come out of a view: JSON-RPC messages, so large and so many.
+// Limits for the messages of a view: JSON-RPC of limited size and rate.
 
 const maxBytes = 256 << 10
 const maxNodes = 50_000
@@ -8,7 +8,7 @@ const maxDepth = 100
 const encoder = new TextEncoder()
 const scratch = new Uint8Array(maxBytes)
 
-/** How many bytes a text has in UTF-8; of a long one only that it is too long. @param {string} text */
+/** Returns the size of a text in UTF-8; for a long one, only that it is too long. @param {string} text */
 function bytesOf(text) {
   if (text.length > maxBytes) return text.length
   const { read, written } = encoder.encodeInto(text, scratch)
@@ -16,8 +16,8 @@ function bytesOf(text) {
 }
 
 /**
- * Whether a value is plain JSON of at most 256 KiB. It is not walked further than that,
- * and a long text is not read: its length is enough.
+ * Whether a value is plain JSON of at most 256 KiB. The check stops there, and doesn't
+ * read a long text, whose length is enough.
  * @param {unknown} value
  */
 export function fits(value) {
@@ -48,7 +48,7 @@ export function fits(value) {
   return true
 }
 
-/** Counts what comes; false once there is more than so many in a span. */
+/** Counts events; take returns false if there are more than the maximum within a span. */
 export class Rate {
   /** @param {number} most @param {number} [span] ms */
   constructor(most, span = 1000) {
