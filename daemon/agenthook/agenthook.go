@@ -1,9 +1,10 @@
-// Package agenthook reads the hook events of coding agents and writes their answers.
+// Package agenthook parses the hook events of coding agents and formats the responses.
 //
-// An agent starts a hook, or posts to it, before it runs one of its own tools. The
-// forms are each agent's own; here they become one [Event] and one [Decision]. What an
-// agent can't be told in its own form, such as other arguments than it wanted, is a
-// denial that says so: a step never runs that nobody approved as it stands.
+// An agent starts a hook, or posts to it, before it runs one of its own tools. Each agent
+// has its own formats; this package converts them to and from an [Event] and a [Decision].
+// A decision that an agent's format can't express, such as changed arguments, becomes a
+// denial with that reason, so that a step never runs that was not approved exactly as it
+// is.
 package agenthook
 
 import (
@@ -22,17 +23,17 @@ import (
 
 // Client is a coding agent.
 type Client struct {
-	Name  string // also that of its source of asks
+	Name  string // also the name of its source of asks
 	Title string
-	// Skip are the tools that only read, or only talk to the agent's person, by their
-	// names or patterns that end with *.
+	// Skip are the tools that only read, or only talk to the agent's user, as names or
+	// patterns that end with *.
 	Skip []string
 
 	read   func(*event) (Event, error)
 	answer func(Event, Decision) any
 }
 
-// Clients are all that are known.
+// Clients are the known agents.
 var Clients = []Client{
 	{Name: "claude-code", Title: "Claude Code", read: readClaude, answer: answerClaude,
 		Skip: []string{"Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite", "Task", "Agent", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskOutput", "BashOutput", "WebSearch", "ToolSearch", "Skill", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "ListMcpResourcesTool", "ReadMcpResourceTool"}},
@@ -55,28 +56,28 @@ func Find(name string) (Client, bool) {
 // Event is a step that an agent is about to take.
 type Event struct {
 	Tool    string
-	Title   string // what the agent calls the step
+	Title   string // the agent's description of the step
 	Args    json.RawMessage
 	Cwd     string
 	Session string
 	Key     string // the agent's own id of the step
 
-	// UnsureDir reports that the step may run in another directory than Cwd, which the
-	// event doesn't say.
+	// UnsureDir is true if the step may run in a directory other than Cwd, which the event
+	// doesn't contain.
 	UnsureDir bool
 
-	name    string // of the event, as the agent wrote it
-	rewrite bool   // the agent takes other arguments
+	name    string // the event's name in the agent's format
+	rewrite bool   // the agent accepts changed arguments
 }
 
-// Decision is what becomes of it.
+// Decision is the decision on an event.
 type Decision struct {
 	Verdict Verdict
 	Reason  string
-	Args    json.RawMessage // those that were approved, if they aren't the event's; else nil
+	Args    json.RawMessage // the approved arguments, if they differ from the event's; else nil
 }
 
-// Verdict is what an agent is told.
+// Verdict is the kind of a decision.
 type Verdict int
 
 const (
@@ -85,10 +86,10 @@ const (
 	Ask // leave the question to the agent's own prompt
 )
 
-// ErrOther is the error of an event that isn't about a step to come.
+// ErrOther is returned for an event that isn't about an upcoming step.
 var ErrOther = errors.New("the event is not about a tool that is to run")
 
-// event has the fields of all agents.
+// event has the fields of all agents' events.
 type event struct {
 	Name         string          `json:"hook_event_name"`
 	Session      string          `json:"session_id"`
@@ -102,8 +103,8 @@ type event struct {
 	URL          string          `json:"url"`
 }
 
-// Read reads an event as the agent wrote it. Its error is ErrOther for an
-// event that needs no decision.
+// Read parses an event in the agent's format. It returns ErrOther for an event that needs
+// no decision.
 func (c Client) Read(raw []byte) (Event, error) {
 	var e event
 	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\ufeff")), &e); err != nil {
@@ -126,8 +127,8 @@ func (c Client) Read(raw []byte) (Event, error) {
 	return ev, nil
 }
 
-// Skips reports whether a step is left to the agent's own rules: its tool is among
-// those that only read, or in skip, and not in only, which is empty for all.
+// Skips reports whether a step is left to the agent's own rules: its tool is read-only or
+// in skip, or only is not empty and doesn't contain it.
 func (c Client) Skips(tool string, only, skip []string) bool {
 	if len(only) > 0 {
 		return !matches(only, tool) || matches(skip, tool)
@@ -135,8 +136,8 @@ func (c Client) Skips(tool string, only, skip []string) bool {
 	return matches(c.Skip, tool) || matches(skip, tool)
 }
 
-// CheckPattern returns an error for a pattern that Skips can't match with. Ignoring such
-// a pattern would let steps run that nobody was asked about.
+// CheckPattern returns an error for a pattern that Skips can't match. If such a pattern
+// were ignored, steps would run without a decision.
 func CheckPattern(pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 		return fmt.Errorf("%q is not a pattern: use the name of a tool, or one with *, such as mcp__*", pattern)
@@ -145,14 +146,15 @@ func CheckPattern(pattern string) error {
 }
 
 func matches(patterns []string, tool string) bool {
-	flat := strings.NewReplacer("/", "\x00") // a * covers slashes, too, which names of tools may have
+	flat := strings.NewReplacer("/", "\x00") // a * must also match slashes, which tools' names may contain
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(flat.Replace(p), flat.Replace(tool))
 		return err == nil && ok
 	})
 }
 
-// DecisionOf is what an agent is told of an ask, args being those that it sent.
+// DecisionOf converts the state of an ask to a decision; args are the arguments that the
+// agent sent.
 func DecisionOf(got api.Ask, args json.RawMessage) Decision {
 	reason := got.Reason
 	if got.DecidedBy != "" && !strings.Contains(reason, got.DecidedBy) {
@@ -178,7 +180,7 @@ func DecisionOf(got api.Ask, args json.RawMessage) Decision {
 	return Decision{Verdict: Deny, Reason: fmt.Sprintf("nize can't decide: %q in its answer is no state of an ask", got.State)}
 }
 
-// Answer is the agent's form of a decision, nil for none to be written.
+// Answer formats a decision for the agent; it returns nil if nothing must be written.
 func (c Client) Answer(e Event, d Decision) []byte {
 	if d.Verdict == Allow && d.Args != nil && !e.rewrite {
 		d = Decision{Verdict: Deny, Reason: fmt.Sprintf("it was approved with other arguments, which %s can't be given; run it with these instead: %s", c.Title, d.Args)}
@@ -188,7 +190,7 @@ func (c Client) Answer(e Event, d Decision) []byte {
 		return nil
 	}
 	b, err := json.Marshal(v)
-	if err != nil { // of strings and valid JSON alone
+	if err != nil { // can't fail: only strings and valid JSON
 		return nil
 	}
 	return append(b, '\n')
@@ -203,20 +205,20 @@ func readClaude(e *event) (Event, error) {
 	return Event{Tool: e.Tool, Title: titleOf(e.Input), Args: e.Input, Cwd: e.Cwd, Session: e.Session, Key: e.UseID, rewrite: true}, nil
 }
 
-// readCodex reads an event that has the session's directory, and not that in which the
-// model wants a command to run.
+// readCodex parses an event that contains the session's directory, but not the one in which
+// the model wants to run a command.
 func readCodex(e *event) (Event, error) {
 	ev, err := readClaude(e)
 	ev.UnsureDir = true
 	return ev, err
 }
 
-// titleOf is what the agent says of its step.
+// titleOf returns the agent's description of its step.
 func titleOf(input json.RawMessage) string {
 	var said struct {
 		Description string `json:"description"`
 	}
-	_ = json.Unmarshal(input, &said) // one of another type says nothing
+	_ = json.Unmarshal(input, &said) // "" if it has another type
 	return said.Description
 }
 
@@ -246,7 +248,8 @@ func answerClaude(e Event, d Decision) any {
 	return claudeAnswer{claudeSpecific{Event: cmp.Or(e.name, "PreToolUse"), Decision: word, Reason: d.Reason, Input: d.Args}}
 }
 
-// permission answers a PermissionRequest; without an answer the agent's prompt comes.
+// permission formats the response to a PermissionRequest; without one the agent shows its
+// own prompt.
 func permission(d Decision, args json.RawMessage) any {
 	switch d.Verdict {
 	case Allow:
@@ -257,8 +260,8 @@ func permission(d Decision, args json.RawMessage) any {
 	return nil
 }
 
-// answerCodex says nothing that Codex counts as a failure of the hook, after which it
-// runs the step: of PreToolUse it takes deny alone, and silence lets the step go on.
+// answerCodex avoids any response that Codex treats as a failed hook, after which it runs
+// the step: for PreToolUse it accepts only deny, and no response allows the step.
 func answerCodex(e Event, d Decision) any {
 	if d.Verdict == Allow && d.Args != nil {
 		return answerCodex(e, Decision{Verdict: Deny, Reason: "it was approved with other arguments, which Codex can't be given; run it with these instead: " + string(d.Args)})
@@ -269,7 +272,7 @@ func answerCodex(e Event, d Decision) any {
 	switch d.Verdict {
 	case Allow:
 		return nil
-	case Ask: // it has no prompt to leave it to
+	case Ask: // Codex has no prompt to fall back to
 		d.Reason = "nize could not decide, and Codex asks nobody at this place: " + d.Reason
 	}
 	return claudeAnswer{claudeSpecific{Event: e.name, Decision: "deny", Reason: d.Reason}}
@@ -291,7 +294,7 @@ func readCursor(e *event) (Event, error) {
 	case "beforeMCPExecution":
 		ev.Tool, ev.Args = "MCP:"+e.Tool, e.Input
 		var text string
-		if json.Unmarshal(e.Input, &text) == nil { // its arguments are a text
+		if json.Unmarshal(e.Input, &text) == nil { // its arguments are a string
 			ev.Args = json.RawMessage(text)
 		}
 		if e.Tool == "" {

@@ -1,8 +1,9 @@
-// Package asks lets other programs put their own risky steps before a person: an ask
-// has the card, the rules and the trail of a call, and the program that asks runs it.
+// Package asks lets other programs submit their own risky steps for approval.
 //
-// It is a seat belt, not a wall: a program that doesn't ask isn't held back. It holds
-// only where whoever runs the program can't take the hook out.
+// An ask has the card, the rules and the audit trail of a call, but the program that
+// submits it runs the step. It is a safety measure, not a security boundary: a program that
+// doesn't ask isn't stopped. It is effective only if the user who runs the program can't
+// remove the hook.
 package asks
 
 import (
@@ -21,7 +22,7 @@ import (
 // maxWait bounds how long one request waits for a decision.
 const maxWait = 10 * time.Minute
 
-// Asks are the operations.
+// Asks implements the operations on asks.
 type Asks struct {
 	Gateway *mcp.Gateway
 	Calls   interface {
@@ -30,7 +31,7 @@ type Asks struct {
 	Now func() time.Time
 }
 
-// Post asks, and waits as long as the request says.
+// Post submits an ask, and waits for a decision as long as the request specifies.
 func (a *Asks) Post(ctx context.Context, by store.Caller, req api.AskRequest) (none api.Ask, err error) {
 	wait, err := span("wait", req.Wait, maxWait)
 	if err != nil {
@@ -57,7 +58,8 @@ func (a *Asks) Post(ctx context.Context, by store.Caller, req api.AskRequest) (n
 	return a.find(ctx, by, c.ID, wait)
 }
 
-// Get shows an ask of the caller's, once it is decided or the time of the request is over.
+// Get returns one of the caller's asks when it is decided, or when the request's waiting
+// time is over.
 func (a *Asks) Get(ctx context.Context, by store.Caller, req api.GetAskRequest) (none api.Ask, err error) {
 	wait, err := span("wait", req.Wait, maxWait)
 	if err != nil {
@@ -74,7 +76,7 @@ func (a *Asks) find(ctx context.Context, by store.Caller, id string, wait time.D
 	return answer(c), nil
 }
 
-// Cancel withdraws an ask of the caller's.
+// Cancel withdraws one of the caller's asks.
 func (a *Asks) Cancel(ctx context.Context, by store.Caller, req api.CancelAskRequest) (none api.Ask, err error) {
 	c, err := a.Gateway.CancelAsk(ctx, by, req.ID)
 	if err != nil {
@@ -83,7 +85,7 @@ func (a *Asks) Cancel(ctx context.Context, by store.Caller, req api.CancelAskReq
 	return answer(c), nil
 }
 
-// span reads a time of a request; "" is none.
+// span parses a duration in a request; "" is zero.
 func span(name, text string, most time.Duration) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -95,10 +97,10 @@ func span(name, text string, most time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// answer is an ask as its asker sees it.
+// answer returns an ask in the form for the program that submitted it.
 func answer(c *store.Call) api.Ask {
 	out := api.Ask{ID: c.ID, State: string(c.State), Digest: c.Digest, Arguments: c.Args, Standing: c.Ask.Grant}
-	if c.State != store.Pending { // then it is why it asks, for who decides
+	if c.State != store.Pending { // while pending, Reason is why approval is needed, which is for the approver
 		out.Reason = c.Reason.String()
 	}
 	if n := len(c.Decisions); n > 0 && c.State.Final() && c.Decisions[n-1].By != store.System.User {
@@ -107,10 +109,10 @@ func answer(c *store.Call) api.Ask {
 	return out
 }
 
-// mostCounted bounds the asks that one request for figures reads.
+// mostCounted bounds how many asks one request for statistics reads.
 const mostCounted = 20_000
 
-// Stats counts.
+// Stats counts asks by tool.
 func (a *Asks) Stats(ctx context.Context, by store.Caller, req api.AskStatsRequest) (none api.AskStatsAnswer, err error) {
 	since := req.Since
 	if since.IsZero() {
@@ -154,7 +156,7 @@ func (a *Asks) Stats(ctx context.Context, by store.Caller, req api.AskStatsReque
 	return out, nil
 }
 
-// decided says which person decided an ask, and how long that took.
+// decided returns which person decided an ask, and how long that took.
 func decided(c store.Call) (by string, took time.Duration, ok bool) {
 	if len(c.Decisions) == 0 {
 		return "", 0, false

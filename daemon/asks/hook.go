@@ -18,23 +18,23 @@ import (
 	"nize/store"
 )
 
-// HookPath is where Claude Code posts the events of its HTTP hook.
+// HookPath is the path to which Claude Code posts the events of its HTTP hook.
 const HookPath = "/hooks/claude-code"
 
 const (
 	// maxEvent bounds the body of a hook event.
 	maxEvent = 8 << 20
-	// askTime is how long it may take to accept an ask, which waits for nobody.
+	// askTime is the timeout of submitting an ask, without waiting for a decision.
 	askTime = 30 * time.Second
-	// hookWait is how long the hook of Claude Code waits over HTTP: less than the limit
-	// that nizectl connect writes for it.
+	// hookWait is how long Claude Code's hook waits over HTTP: less than the timeout that
+	// nizectl connect configures for it.
 	hookWait = 9 * time.Minute
-	// cancelTime is how long it may take to withdraw an ask.
+	// cancelTime is the timeout of withdrawing an ask.
 	cancelTime = 5 * time.Second
 )
 
-// Hook serves POST /hooks/claude-code: it takes the event of Claude Code's HTTP hook and
-// answers as a command would. Whatever goes wrong denies the step.
+// Hook serves POST /hooks/claude-code: it reads an event of Claude Code's HTTP hook and
+// responds as a command hook would. Any error denies the step.
 func (a *Asks) Hook(caller func(*http.Request) (store.Caller, error)) http.Handler {
 	client, _ := agenthook.Find("claude-code")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,19 +64,19 @@ func (a *Asks) Hook(caller func(*http.Request) (store.Caller, error)) http.Handl
 			d = a.decide(r.Context(), by, e)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(client.Answer(e, d)) // the client has left: nothing to do
+		_, _ = w.Write(client.Answer(e, d)) // the client has disconnected
 	})
 }
 
-// decide asks about an event, and waits. An ask that nobody waits for any more is
-// withdrawn.
+// decide submits an ask for an event, and waits. If the wait ends without a decision, it
+// withdraws the ask.
 func (a *Asks) decide(ctx context.Context, by store.Caller, e agenthook.Event) agenthook.Decision {
 	unable := func(err error) agenthook.Decision {
 		why := store.ErrText(err)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			why = "it took too long to store the ask"
-		case errors.Is(err, context.Canceled): // if it isn't the client that has left
+		case errors.Is(err, context.Canceled): // unless the client has disconnected
 			why = "nized stops, or has lost its database"
 		}
 		return agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + why}
@@ -97,7 +97,7 @@ func (a *Asks) decide(ctx context.Context, by store.Caller, e agenthook.Event) a
 	if err != nil || got.State == string(store.Pending) {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 		defer cancel()
-		_, _ = a.Cancel(late, by, api.CancelAskRequest{ID: id}) // else it expires
+		_, _ = a.Cancel(late, by, api.CancelAskRequest{ID: id}) // if it fails, the ask expires
 	}
 	if err != nil {
 		return unable(err)
@@ -105,10 +105,10 @@ func (a *Asks) decide(ctx context.Context, by store.Caller, e agenthook.Event) a
 	return agenthook.DecisionOf(got, e.Args)
 }
 
-// FailClosed makes every failure that next answers to Claude Code's hook a denial with
-// the reason: no database, a host that is not let in, too many requests, a panic. Claude
-// Code lets a step run after a status that is not a success, unless its settings say
-// otherwise, which versions without onFailure ignore.
+// FailClosed turns every error response to Claude Code's hook into a denial with the
+// reason: no database, a rejected host, too many requests, a panic. Claude Code otherwise
+// runs a step after an error status, unless its settings say otherwise, and versions
+// without onFailure ignore that setting.
 func FailClosed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || !strings.HasPrefix(path.Clean("/"+r.URL.Path)+"/", HookPath+"/") {
@@ -122,7 +122,7 @@ func FailClosed(next http.Handler) http.Handler {
 				c.deny()
 			}
 			if fault != nil {
-				_ = http.NewResponseController(w).Flush() // the answer, before the connection is cut
+				_ = http.NewResponseController(w).Flush() // send the response before the connection is closed
 				panic(fault)
 			}
 		}()
@@ -130,7 +130,8 @@ func FailClosed(next http.Handler) http.Handler {
 	})
 }
 
-// closed is a response that is passed on if it is a success, and else becomes a denial.
+// closed is a response that is passed on if it is a success, and otherwise becomes a
+// denial.
 type closed struct {
 	http.ResponseWriter
 	passed, failed bool
@@ -174,5 +175,5 @@ func (c *closed) deny() {
 	h.Set("Cache-Control", "no-store")
 	h.Del("Location")
 	c.ResponseWriter.WriteHeader(http.StatusOK)
-	_, _ = c.ResponseWriter.Write(body) // the client has left: nothing to do
+	_, _ = c.ResponseWriter.Write(body) // the client has disconnected
 }

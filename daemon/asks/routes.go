@@ -11,9 +11,9 @@ import (
 	"nize/store"
 )
 
-// Options say how the operations are served over HTTP.
+// Options configure how the operations are served over HTTP.
 type Options struct {
-	// Caller says whose token for the API, or key of a project, a request comes with.
+	// Caller returns the owner of a request's token for the API or project key.
 	Caller func(*http.Request) (store.Caller, error)
 	Fail   func(http.ResponseWriter, *api.Error)
 	// Key is the security scheme of a project's key.
@@ -37,7 +37,7 @@ var (
 	cancelDoc = openapi.Doc{ID: "cancelAsk", Text: "One that was decided stays as it is, and the answer says so.", Fails: map[int]string{404: noAsk}}
 )
 
-// Routes are the operations below /asks.
+// Routes returns the operations below /asks.
 func (a *Asks) Routes(o Options) []openapi.Route {
 	on := http.NewServeMux()
 	m := mux.New(on, mux.Options{Log: o.Log, Fail: o.Fail, Caller: o.Caller, Strict: true})

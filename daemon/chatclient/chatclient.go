@@ -1,8 +1,9 @@
-// Package chatclient serves chat clients over HTTP: they come with a token of a
-// person's, and get what that person may use and what they said.
+// Package chatclient serves the HTTP API for chat clients, which authenticate with a
+// person's token.
 //
-// Its operations are those of daemon/api. An error is {"error":{"type","message"}}, of
-// the types that programs get.
+// They get what that person may use, and that person's conversations. The operations are
+// declared in daemon/api. An error is {"error":{"type","message"}}, with the same types as
+// for programs.
 package chatclient
 
 import (
@@ -23,7 +24,8 @@ import (
 	"nize/store/printable"
 )
 
-// Client is what a chat client asks for, by the operations that nizectl calls.
+// Client implements the operations of chat clients, on top of the operations that nizectl
+// uses.
 type Client struct {
 	Models        *control.Models
 	Servers       *control.Servers
@@ -32,23 +34,23 @@ type Client struct {
 	Settings      *settings.Settings
 }
 
-// Options say who calls and until when.
+// Options configure authentication and shutdown.
 type Options struct {
-	// Caller says whose token a request comes with; its error is the sentence that
-	// the client is told, or an outage.
+	// Caller returns the owner of a request's token. Its error is a sentence for the
+	// client, or an outage.
 	Caller func(*http.Request) (store.Caller, error)
-	// Listen is called for a request that stays open, until leave is called. It ends the
-	// request by cancel when its caller may not go on, and returns an error if they may
-	// not have another.
+	// Listen is called for a long-lived request. It calls cancel if the caller may not
+	// continue, and returns an error if the caller may not open another one. leave must be
+	// called when the request ends.
 	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func(), err error)
-	// Speak is who prints in a language that a request asks for.
+	// Speak returns the translator for the language that a request asks for.
 	Speak func(locale string) mux.Speaker
-	// Closing ends when nobody is to be waited for any more.
+	// Closing ends when requests must no longer wait.
 	Closing context.Context
 	Log     *slog.Logger
 }
 
-// Routes are the operations below /api/.
+// Routes returns the operations below /api/.
 func (c *Client) Routes(o Options) []openapi.Route {
 	caller := func(r *http.Request) (store.Caller, error) {
 		by, err := o.Caller(r)
@@ -79,7 +81,7 @@ func (c *Client) Routes(o Options) []openapi.Route {
 	}
 }
 
-// handle mounts an operation that reads, and makes its route.
+// handle mounts a read-only operation and returns its route.
 func handle[Req, Res any](m *mux.Mux, op api.Op[Req, Res], do func(context.Context, store.Caller, Req) (Res, error), doc openapi.Doc, h http.Handler) openapi.Route {
 	mux.Handle(m, op, do)
 	return openapi.Handle(op, doc, h, byToken)
@@ -89,7 +91,7 @@ var settingFails = map[int]string{400: "the value is not one that the setting ma
 
 var byToken = openapi.Security{openapi.Token: {}}
 
-// failureOf is an error as programs get it.
+// failureOf returns an error in the form for programs.
 func failureOf(e *api.Error) rounds.Failure {
 	f := rounds.Failure{Error: &rounds.Error{Type: rounds.Internal, Message: e.Message}}
 	switch e.Status() {
@@ -110,7 +112,7 @@ func failureOf(e *api.Error) rounds.Failure {
 	return f
 }
 
-// Fail writes an error as programs get it.
+// Fail writes an error in the form for programs.
 func Fail(w http.ResponseWriter, e *api.Error) {
 	status := e.Status()
 	if e.Code == rounds.Authentication {
@@ -123,11 +125,11 @@ func Fail(w http.ResponseWriter, e *api.Error) {
 	body, _ := json.Marshal(failureOf(e)) // two strings always encode
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }
 
-// whole refuses a token that is limited to some tools: its limits say nothing of
-// conversations.
+// whole returns an error for a token that is limited to some tools, since such limits don't
+// apply to conversations.
 func whole(by store.Caller) error {
 	if len(by.Scopes) > 0 {
 		return store.Mark(fmt.Errorf("the token is limited by scopes; a chat client needs one without them"), store.ErrRefused)
@@ -135,7 +137,7 @@ func whole(by store.Caller) error {
 	return nil
 }
 
-// ListModels lists the models that the caller may ask.
+// ListModels returns the models that the caller may use.
 func (c *Client) ListModels(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ChatModel], err error) {
 	all, err := c.Models.List(ctx, by, api.Empty{})
 	if err != nil {
@@ -148,7 +150,7 @@ func (c *Client) ListModels(ctx context.Context, by store.Caller, _ api.Empty) (
 	return api.Items(list), nil
 }
 
-// ListServers lists the enabled servers that the caller may use.
+// ListServers returns the enabled servers that the caller may use.
 func (c *Client) ListServers(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ChatServer], err error) {
 	all, err := c.Servers.List(ctx, by, api.Empty{})
 	if err != nil {
@@ -163,7 +165,7 @@ func (c *Client) ListServers(ctx context.Context, by store.Caller, _ api.Empty) 
 	return api.Items(list), nil
 }
 
-// ListConversations lists the caller's conversations, newest first.
+// ListConversations returns the caller's conversations, newest first.
 func (c *Client) ListConversations(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ChatConversation], err error) {
 	all, err := c.Conversations.List(ctx, by, api.Empty{})
 	if err != nil {
@@ -176,8 +178,8 @@ func (c *Client) ListConversations(ctx context.Context, by store.Caller, _ api.E
 	return api.Items(list), nil
 }
 
-// GetConversation shows a conversation that the caller began or wrote in. Nobody
-// gives a reason here, so admins read no others.
+// GetConversation returns a conversation that the caller started or wrote in. Since the
+// request takes no reason, admins can't read other people's here.
 func (c *Client) GetConversation(ctx context.Context, by store.Caller, req api.ConversationRequest) (none api.ChatConversationView, err error) {
 	by.Role = store.Member
 	shown, err := c.Conversations.Show(ctx, by, api.ShowConversationRequest{ID: req.ID})
@@ -186,7 +188,7 @@ func (c *Client) GetConversation(ctx context.Context, by store.Caller, req api.C
 	}
 	view := api.ChatConversationView{ChatConversation: conversationOf(shown.Thread), Messages: []api.ChatMessage{}, ProposedCalls: []api.ProposedCall{}}
 	for _, t := range shown.Turns {
-		if t.Role == store.FromSummary || t.Role == store.FromAgent { // between models
+		if t.Role == store.FromSummary || t.Role == store.FromAgent { // internal to models
 			continue
 		}
 		m := api.ChatMessage{N: t.N, Role: string(t.Role), Name: t.By.Name, Content: t.Text, Finish: t.Finish, CallID: t.CallID, At: t.At}

@@ -25,10 +25,11 @@ import (
 // maxBody bounds a request; a message is bounded by the conversation.
 const maxBody = 1 << 20
 
-// tell hands the client an event of a turn; it fails when the client has left.
+// tell sends the client an event of a turn; it returns an error if the client has
+// disconnected.
 type tell func(name string, data any) error
 
-// turnEvents are the events of a turn, with stream.
+// turnEvents are the events of a streamed turn.
 var turnEvents = &openapi.Events{Name: "TurnEvent", List: []openapi.Event{
 	{Name: "text.delta", Summary: "more of the assistant's text", Data: textDelta{}},
 	{Name: "tool.progress", Summary: "what became of a call", Data: toolProgress{}},
@@ -37,7 +38,7 @@ var turnEvents = &openapi.Events{Name: "TurnEvent", List: []openapi.Event{
 	{Name: "error", Summary: "what ended the stream otherwise", Data: rounds.Failure{}},
 }}
 
-// What the document says of the two operations; a test sends their examples.
+// The two operations in the OpenAPI document; a test sends their examples.
 var (
 	chatDoc = openapi.Doc{ID: "chat", Events: turnEvents, Text: "It is answered when the turn has ended or a call waits for a yes. A client that leaves does not stop the turn.", Fails: map[int]string{
 		400: "what is wrong with the request", 404: "the conversation, the model or a server is not there for the caller",
@@ -55,9 +56,9 @@ var (
 		}}
 )
 
-// handleTurn makes the route of an operation that a turn answers: with what it came
-// to, or with server-sent events of which that is the last. A client that leaves does
-// not stop the turn.
+// handleTurn returns the route of an operation that runs a turn. The response is the turn's
+// result, or server-sent events of which the last is the result. A client that disconnects
+// does not stop the turn.
 func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func(*http.Request) (store.Caller, error), op api.Op[Req, api.ChatAnswer], do func(context.Context, store.Caller, Req, tell) (api.ChatAnswer, error), doc openapi.Doc) openapi.Route {
 	return openapi.Handle(op, doc, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -66,7 +67,7 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 		defer context.AfterFunc(o.Closing, cancel)()
 		s := &sender{w: w}
 		answer, err := func() (none api.ChatAnswer, err error) {
-			defer func() { // it stays in its request
+			defer func() { // contain a panic in its request
 				if p := recover(); p != nil {
 					err = fmt.Errorf("panic: %v", p)
 				}
@@ -93,13 +94,13 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 			return do(ctx, by, req, s.send)
 		}()
 		switch {
-		case r.Context().Err() != nil: // nobody reads it
+		case r.Context().Err() != nil: // the client has disconnected
 		case err == nil && s.stream:
-			_ = s.send("turn.finished", answer) // the client has left: nothing to do
+			_ = s.send("turn.finished", answer) // the client has disconnected
 		case err == nil:
 			body, _ := json.Marshal(answer) // arguments are canonical JSON
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+			_, _ = w.Write(append(body, '\n')) // the client has disconnected
 		default:
 			if ctx.Err() != nil {
 				err = &api.Error{Code: "closed", Message: "the answer is not awaited any more; read the conversation again"}
@@ -120,12 +121,12 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 				Fail(w, e)
 				return
 			}
-			_ = s.send("error", failureOf(e)) // the client has left: nothing to do
+			_ = s.send("error", failureOf(e)) // the client has disconnected
 		}
 	}), byToken)
 }
 
-// sender writes events, where they were asked for.
+// sender writes events, if they were requested.
 type sender struct {
 	w             http.ResponseWriter
 	stream, begun bool
@@ -142,17 +143,17 @@ func (s *sender) send(name string, data any) error {
 	if !s.begun {
 		s.begun = true
 		s.w.Header().Set("Content-Type", "text/event-stream")
-		s.w.Header().Set("X-Accel-Buffering", "no") // a proxy between must not wait for more
+		s.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer
 	}
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, line); err != nil {
 		return err
 	}
-	_ = http.NewResponseController(s.w).Flush() // where it can't be, nothing is lost
+	_ = http.NewResponseController(s.w).Flush() // harmless if it isn't supported
 	return nil
 }
 
-// decode reads the body. A field that is not known is refused: a misspelt one must
-// not be passed over in silence.
+// decode decodes the body. It rejects unknown fields, since a misspelt one must not be
+// ignored silently.
 func decode(r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return fmt.Errorf("%w request: the body must be application/json", store.ErrInvalid)
@@ -169,12 +170,12 @@ func decode(r *http.Request, into any) error {
 	return api.Decode(into, r.PathValue, nil, body, true)
 }
 
-// chat says something in a conversation and waits for the end of the turn.
+// chat sends a message in a conversation and waits until the turn ends.
 func (c *Client) chat(ctx context.Context, by store.Caller, req api.ChatRequest, tell tell) (none api.ChatAnswer, err error) {
 	if strings.TrimSpace(req.Message) == "" {
 		return none, fmt.Errorf("%w request: message is required", store.ErrInvalid)
 	}
-	by.Token = "" // a call belongs to its turn, not to the token that it was asked for with
+	by.Token = "" // a call belongs to its turn, not to the token that requested it
 	if req.Conversation == "" {
 		th, err := c.Conversations.Start(ctx, by, api.StartConversationRequest{Model: req.Model, Servers: req.Servers})
 		if err != nil {
@@ -194,7 +195,7 @@ func (c *Client) chat(ctx context.Context, by store.Caller, req api.ChatRequest,
 	})
 }
 
-// change gives a conversation of the caller's another model and other servers.
+// change sets the model and servers of one of the caller's conversations.
 func (c *Client) change(ctx context.Context, by store.Caller, req api.ChatRequest) error {
 	if _, err := c.show(ctx, by, req.Conversation); err != nil {
 		return err
@@ -212,7 +213,7 @@ func (c *Client) change(ctx context.Context, by store.Caller, req api.ChatReques
 			return err
 		}
 	}
-	by.Role = store.Member // others' conversations are others'
+	by.Role = store.Member // an admin may change only their own here
 	return c.Conversations.Change(ctx, by, req.Conversation, func(th *store.Thread) {
 		if req.Model != "" {
 			th.Model = req.Model
@@ -223,9 +224,8 @@ func (c *Client) change(ctx context.Context, by store.Caller, req api.ChatReques
 	})
 }
 
-// runTool decides on a call that was proposed over HTTP, and waits until its turn
-// has ended or waits for something else. The same decision again answers as the
-// first did.
+// runTool decides on a call that was proposed over HTTP, and waits until its turn has ended
+// or waits for something else. A repeated decision gets the same response as the first.
 func (c *Client) runTool(ctx context.Context, by store.Caller, req api.RunToolRequest, tell tell) (none api.ChatAnswer, err error) {
 	verb := map[string]store.Verb{"run": store.Approve, "cancel": store.Cancel}[req.Decision]
 	switch {
@@ -260,12 +260,12 @@ func (c *Client) runTool(ctx context.Context, by store.Caller, req api.RunToolRe
 	})
 }
 
-// errEnded ends the following of a conversation whose turn has ended.
+// errEnded stops following a conversation when its turn has ended.
 var errEnded = errors.New("the turn has ended")
 
-// follow does begin while the conversation is followed, and returns what its turn
-// came to. begun says whether what was begun stands in the conversation; of the
-// calls that wait, those count that were proposed after an id.
+// follow calls begin while it follows the conversation, and returns the result of its turn.
+// begun reports whether the conversation contains what begin started. Of the pending calls,
+// only those proposed after an id count.
 func (c *Client) follow(ctx context.Context, by store.Caller, id string, after string, tell tell, begun func(api.ThreadView) bool, begin func() error) (answer api.ChatAnswer, err error) {
 	var turn turn
 	look := func() error {
@@ -273,7 +273,7 @@ func (c *Client) follow(ctx context.Context, by store.Caller, id string, after s
 		if err != nil || !begun(view) {
 			return err
 		}
-		if !view.Thread.Open { // that was read before its turns: maybe before this one began
+		if !view.Thread.Open { // Thread was read before the turns, maybe before this turn began
 			if view, err = c.show(ctx, by, id); err != nil {
 				return err
 			}
@@ -286,7 +286,7 @@ func (c *Client) follow(ctx context.Context, by store.Caller, id string, after s
 	}
 	first := true
 	err = c.Conversations.Follow(ctx, by, api.ConversationRequest{ID: id}, func(e api.ChatEvent) error {
-		if first { // from here on nothing is missed
+		if first { // no event after this one is missed
 			first = false
 			if err := begin(); err != nil {
 				return err
@@ -308,7 +308,7 @@ func (c *Client) follow(ctx context.Context, by store.Caller, id string, after s
 	})
 	switch {
 	case errors.Is(err, errEnded):
-		if answer.Message != nil { // what is shown lags behind what is stored
+		if answer.Message != nil { // events lag behind what is stored
 			if err := turn.show(store.Message{Kind: store.TextMessage, ID: turn.answerID, Text: answer.Message.Content}, tell); err != nil {
 				return answer, err
 			}
@@ -325,10 +325,10 @@ func (c *Client) follow(ctx context.Context, by store.Caller, id string, after s
 	return answer, err
 }
 
-// show reads a conversation that the caller began over HTTP or at a terminal: of
-// the others, what they show goes elsewhere.
+// show returns a conversation that the caller started over HTTP or at a terminal: the
+// replies of other conversations go elsewhere.
 func (c *Client) show(ctx context.Context, by store.Caller, id string) (api.ThreadView, error) {
-	by.Role = store.Member // nobody gives a reason here
+	by.Role = store.Member // the request takes no reason
 	view, err := c.Conversations.Show(ctx, by, api.ShowConversationRequest{ID: id})
 	if at := view.Thread.Address.Surface; err == nil && at != store.OnTerminal && at != store.OnHTTP {
 		err = store.Mark(fmt.Errorf("conversation %s is held on %s: go on with it there", id, at), store.ErrConflict)
@@ -336,7 +336,7 @@ func (c *Client) show(ctx context.Context, by store.Caller, id string) (api.Thre
 	return view, err
 }
 
-// turn is what was seen of one.
+// turn is the observed state of a turn.
 type turn struct {
 	idle   bool
 	failed string // in one sentence
@@ -346,7 +346,7 @@ type turn struct {
 	answerID string
 }
 
-// show tells the client of a message.
+// show sends the client a message.
 func (t *turn) show(m store.Message, tell tell) error {
 	switch {
 	case m.Kind == store.ErrorMessage:
@@ -371,21 +371,21 @@ func (t *turn) show(m store.Message, tell tell) error {
 	return nil
 }
 
-// textDelta is what came to a text.
+// textDelta is an addition to a text.
 type textDelta struct {
 	ID    string `json:"id"`
 	Delta string `json:"delta"`
 	Again bool   `json:"again,omitempty" doc:"the delta stands for the text so far"`
 }
 
-// toolProgress is how a call is.
+// toolProgress is the state of a call.
 type toolProgress struct {
 	ID    string      `json:"id"`
 	Tool  string      `json:"tool"`
 	State store.State `json:"state"`
 }
 
-// answer is what the turn came to; false where it goes on.
+// answer returns the result of the turn; done is false if it is still running.
 func (t *turn) answer(view api.ThreadView, after string) (a api.ChatAnswer, done bool) {
 	a = api.ChatAnswer{Conversation: view.Thread.ID, ProposedCalls: []api.ProposedCall{}}
 	for _, card := range view.Cards {

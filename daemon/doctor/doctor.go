@@ -1,11 +1,10 @@
-// Package doctor knows what a healthy nize looks like: small rules over [Facts],
-// each of which says ok, warning or problem, and the exact command that cures
-// it.
+// Package doctor evaluates rules over facts about a nize installation: each returns ok,
+// warning or problem, with a fix.
 //
-// Who gathers the facts is apart from who judges them: a running nized knows
-// all; where none runs, nizectl sees the files alone ([Look]), and the rules
-// that need more say nothing. To add a rule: a function, a row in rules, a case
-// in the golden files.
+// The fix is an exact command. Collecting the facts is separate from evaluating them: a
+// running nized provides all [Facts]; without one, nizectl reads only the files ([Look]),
+// and rules that need more return nothing. To add a rule, add a function, a row in rules,
+// and a case in the golden files.
 package doctor
 
 import (
@@ -15,27 +14,27 @@ import (
 	"nize/store"
 )
 
-// Facts are what the rules judge. A zero field is a fact that nobody knows or
-// that does not apply, unless its comment says otherwise.
+// Facts are the input of the rules. A zero field is unknown or does not apply, unless its
+// comment says otherwise.
 type Facts struct {
 	Now    time.Time
-	Daemon bool   // a daemon runs and gathered these
-	UID    int    // of who gathered them
-	Login  string // the name of UID
+	Daemon bool   // collected by a running daemon
+	UID    int    // of the process that collected them
+	Login  string // user name of UID
 
 	Files   Files
 	Disk    Space
-	DiskLow float64 // which part of it must be free, 0 to 1 (alerts.disk)
+	DiskLow float64 // fraction of it that must be free, 0 to 1 (alerts.disk)
 	Process Process
 
-	Version, Client string // of nized and of the nizectl that asks
+	Version, Client string // of nized, and of the nizectl that runs doctor
 
 	KeyID      string
 	KeyFromEnv bool
 	WasClean   bool // the last daemon closed its database
 	Behind     time.Duration
-	Apart      time.Duration // ahead of the database's clock, on a server
-	ApartText  string        // why that keeps this nized from taking over, or ""
+	Apart      time.Duration // how far this clock is ahead of the database server's
+	ApartText  string        // why that prevents this node from taking over, or ""
 	Admins     []string
 	Wrong
 
@@ -53,14 +52,14 @@ type Facts struct {
 	Groups    []Group
 }
 
-// Wrong is what nized says itself, one sentence each.
+// Wrong lists nized's own warnings, one sentence each.
 type Wrong struct {
-	Config     []string // of its configuration
+	Config     []string // about its configuration
 	Extensions []string
 }
 
-// Bot is an account on a chat platform. Wrong is what its tokens were refused
-// for, where the platform was asked.
+// Bot is an account on a chat platform. Wrong is why its tokens were rejected, if the
+// platform was queried.
 type Bot struct {
 	Name, State, Error string
 	Disabled           bool
@@ -68,29 +67,29 @@ type Bot struct {
 	Wrong              string
 }
 
-// Web is how the HTTP listener is met.
+// Web describes how the HTTP listener can be reached.
 type Web struct {
 	Listen    string
-	Loopback  bool // it listens there alone
+	Loopback  bool // it listens only on loopback
 	PublicURL string
 	TLS       bool
 	Ends      time.Time // of the certificate
-	Forwarded string    // address of a proxy whose X-Forwarded-* headers were not believed
+	Forwarded string    // address of a proxy whose X-Forwarded-* headers were not trusted
 }
 
-// Connections are the limits of the HTTP listener, and what they did since the start.
+// Connections are the limits of the HTTP listener, and their effects since the start.
 type Connections struct {
-	Most, Unknown, Address, Person int // Unknown and Address are those of strangers
+	Most, Unknown, Address, Person int // Unknown and Address apply to unauthenticated clients
 	Ended, Refused                 int
 }
 
-// Process is what the system allows the daemon.
+// Process is the system's limits for the daemon.
 type Process struct {
 	OpenFiles, MaxFiles   int
-	Resident, MemoryLimit uint64 // bytes; the limit of the control group that it runs in
+	Resident, MemoryLimit uint64 // bytes; the limit of its control group
 	UnderSystemd          bool
-	Watchdog              time.Duration // of the unit; 0 is none
-	SocketGroup           string        // whose members may use the socket
+	Watchdog              time.Duration // of the unit; 0 if none
+	SocketGroup           string        // group whose members may use the socket
 }
 
 // Server is one MCP server.
@@ -101,7 +100,7 @@ type Server struct {
 	Disabled           bool
 }
 
-// Provider is one of models. Error is what asking it gave.
+// Provider is a model provider. Error is the result of querying it.
 type Provider struct {
 	Name     string
 	Disabled bool
@@ -109,55 +108,54 @@ type Provider struct {
 	Error    string
 }
 
-// Token is one that expires soon.
+// Token is a token that expires soon.
 type Token struct {
 	Name, User, Cure string
 	Expires          time.Time
 }
 
-// Open is what people have been told of, and goes on.
+// Open is a problem that people were notified of and that persists.
 type Open struct {
 	Incidents []Incident
 	Budgets   []Budget
 }
 
-// Budget is one that is used up, or nearly.
+// Budget is a budget that is used up, or nearly.
 type Budget struct {
 	Name  string
 	Spent bool
 }
 
-// Incident is one that is active.
+// Incident is an active incident.
 type Incident struct {
 	ID, Kind, Subject, Cure string
 	Title                   store.Text
 }
 
-// Run is work that a schedule does.
+// Run is scheduled work.
 type Run struct {
 	Schedule string
-	Last     time.Time // that was well; zero: none is known
-	Error    string    // of the last one
+	Last     time.Time // last success; zero if none is known
+	Error    string    // of the last run
 }
 
-// Alerts is where operators are told.
+// Alerts is the destination of alerts.
 type Alerts struct {
-	To   string // "" is nobody
+	To   string // "" if there is none
 	Chat bool   // in a chat
-	// Unclaimed is the chat platform whose admins should be told, where none of
-	// them is there.
+	// Unclaimed is the chat platform whose admins should be notified, if it has none.
 	Unclaimed store.Surface
 	Clear     bool // over plain HTTP to another machine
 	Signed    bool
 	Error     string // why the destination cannot be used
-	Unsent    int    // messages that wait for another try, or were given up
-	LastWord  string // of the destination, about one of them
+	Unsent    int    // messages that are being retried, or were given up
+	LastWord  string // the destination's response to one of them
 }
 
-// rules is every check, in the order in which they are told.
+// rules are all checks, in the order of the output.
 var rules = []struct {
 	name    string
-	offline bool // it judges files alone
+	offline bool // it needs only files
 	check   func(Facts) []api.Finding
 }{
 	{"daemon", true, daemonRuns},
@@ -191,7 +189,7 @@ var rules = []struct {
 	{"systemd", false, watchdog},
 }
 
-// Examine applies every rule that the facts allow.
+// Examine applies every rule for which there are facts.
 func Examine(f Facts) api.Diagnosis {
 	var all []api.Finding
 	for _, r := range rules {
@@ -206,7 +204,7 @@ func Examine(f Facts) api.Diagnosis {
 	return api.Diagnose(f.Daemon, all)
 }
 
-// one, and the words for its level.
+// one returns a single finding.
 func one(level api.Level, text store.Text, cure string) []api.Finding {
 	return []api.Finding{{Level: level, Text: text, Cure: cure}}
 }

@@ -15,28 +15,28 @@ import (
 	"nize/store/printable"
 )
 
-// File is what the file system says of one path, links not followed.
+// File is the file system's metadata of a path, without following links.
 type File struct {
 	Path  string
 	There bool
 	Mode  fs.FileMode
-	UID   int    // of its owner
-	Owner string // the name of UID
-	Error string // why it could not be looked at
+	UID   int    // owner's
+	Owner string // user name of UID
+	Error string // why it could not be read
 }
 
-// Files are those of a data directory.
+// Files are the files of a data directory.
 type Files struct {
 	Dir, Database, Key, Socket File
-	Wide                       []string // other files of it that others may read
+	Wide                       []string // other files in it that other users may read
 
-	Server    string // that has the database instead of a file
-	Version   string // of it
+	Server    string // the database server, if the database is not a file
+	Version   string // the server's
 	RoundTrip time.Duration
-	Silent    bool // it does not answer: nothing that is in it is known
+	Silent    bool // the server does not respond, so the database's content is unknown
 }
 
-// farAway is a round trip to the database's server with which people wait for it.
+// farAway is a round-trip time to the database server that people notice.
 const farAway = 20 * time.Millisecond
 
 // The names in a data directory.
@@ -45,8 +45,8 @@ const (
 	keyName      = "nize.key"
 )
 
-// Look sees what there is of a data directory and a socket without a daemon.
-// It changes nothing.
+// Look collects the facts about a data directory and a socket that are available without a
+// daemon. It changes nothing.
 func Look(dir, socket string) Facts {
 	f := Facts{UID: os.Getuid(), Login: api.LoginName(os.Getuid()), Files: FilesOf(dir, socket), DiskLow: diskLow}
 	if space, err := SpaceOf(dir); err == nil {
@@ -55,12 +55,12 @@ func Look(dir, socket string) Facts {
 	return f
 }
 
-// FilesOf looks at the files of a data directory and at the control socket.
+// FilesOf returns the facts about a data directory's files and the control socket.
 func FilesOf(dir, socket string) Files {
 	f := Files{Dir: fileAt(dir), Database: fileAt(filepath.Join(dir, databaseName)), Key: fileAt(filepath.Join(dir, keyName)), Socket: fileAt(socket)}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return f // what is wrong with the directory is said of it
+		return f // the directory's own error is reported
 	}
 	for _, e := range entries {
 		switch path := filepath.Join(dir, e.Name()); path {
@@ -101,10 +101,10 @@ func bare(err error) string {
 	return err.Error()
 }
 
-// Space is the room on a file system, in bytes; zero is unknown.
+// Space is the space on a file system in bytes; zero if unknown.
 type Space struct{ Free, Total uint64 }
 
-// SpaceOf looks at the file system that holds a path.
+// SpaceOf returns the space of the file system that holds a path.
 func SpaceOf(path string) (Space, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {
@@ -114,8 +114,8 @@ func SpaceOf(path string) (Space, error) {
 	return Space{Free: st.Bavail * size, Total: st.Blocks * size}, nil
 }
 
-// Part is which part of it is free, 0 to 1; a file system of no size, as some
-// network ones say they are, counts as free.
+// Part returns the fraction that is free, 0 to 1. A file system of size 0, as some network
+// ones report, counts as free.
 func (s Space) Part() float64 {
 	if s.Total == 0 {
 		return 1
@@ -125,7 +125,7 @@ func (s Space) Part() float64 {
 
 func (s Space) String() string { return fmt.Sprintf("%s of %s", sizeText(s.Free), sizeText(s.Total)) }
 
-// sizeText writes a size for people.
+// sizeText formats a size for people.
 func sizeText(n uint64) string {
 	switch {
 	case n < 1<<20:
@@ -160,7 +160,7 @@ func dataDir(f Facts) []api.Finding {
 	if d.Mode.Perm()&0o077 != 0 {
 		return problem(store.Textf("data directory %s is open to others (%s)", d.Path, octal(d.Mode)), "chmod 700 "+printable.ShellWord(d.Path))
 	}
-	if f.Daemon && d.UID != f.UID && f.UID != 0 { // whoever runs nizectl may be another
+	if f.Daemon && d.UID != f.UID && f.UID != 0 { // nizectl may run as another user
 		return problem(store.Textf("data directory %s belongs to %s", d.Path, d.Owner), fmt.Sprintf("sudo chown -R %d %s", f.UID, printable.ShellWord(d.Path)))
 	}
 	if len(f.Files.Wide) > 0 {
@@ -184,7 +184,7 @@ func database(f Facts) []api.Finding {
 	case server != "":
 		return ok(store.Textf("the database is on %s (%s), and answers in %s", server, f.Files.Version, f.Files.RoundTrip.Round(10*time.Microsecond)))
 	case d.Error != "" || !f.Files.Dir.There:
-		return nil // the directory says why
+		return nil // reported by the directory's check
 	case !d.There && f.Daemon:
 		return problem(store.Textf("the database %s is gone while nized runs; nothing is lost until it stops", d.Path), "nizectl backup nize-copy.db")
 	case !d.There:
@@ -225,7 +225,7 @@ func key(f Facts) []api.Finding {
 }
 
 const (
-	diskLow  = 0.10     // where no daemon tells its setting
+	diskLow  = 0.10     // default if no daemon provides its setting
 	diskFull = 64 << 20 // bytes
 )
 
@@ -253,7 +253,7 @@ func socket(f Facts) []api.Finding {
 	case !s.There && f.Daemon:
 		return problem(store.Textf("the control socket %s was removed while nized runs", s.Path), "systemctl restart nized # or start it anew")
 	case !s.There:
-		return nil // daemonRuns says it
+		return nil // reported by daemonRuns
 	case s.Mode&fs.ModeSocket == 0:
 		return problem(store.Textf("%s is no socket", s.Path), "nized --socket PATH")
 	case !f.Daemon:

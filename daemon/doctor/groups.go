@@ -7,12 +7,12 @@ import (
 	"nize/store"
 )
 
-// Group is one whose members a chat platform knows.
+// Group is a group whose members come from a chat platform.
 type Group struct {
 	Name   string
-	Shut   bool // the last look is too old to allow anything
+	Shut   bool // the last check is too old to allow anything
 	Looked time.Time
-	Error  string // of the last look
+	Error  string // of the last check
 }
 
 func groups(f Facts) []api.Finding {

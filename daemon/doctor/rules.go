@@ -19,7 +19,7 @@ const (
 	littleMem  = 128 << 20
 )
 
-// born is before this program: a clock that says so was never set.
+// born is before this program existed: an earlier clock was never set.
 var born = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func versions(f Facts) []api.Finding {
@@ -369,7 +369,7 @@ func count(n int, one, many store.Text) store.Text {
 	return many
 }
 
-// because has behind a text what somebody else says of it, if anything.
+// because appends another party's explanation to a text, if there is one.
 func because(text store.Text, words string) store.Text {
 	if words == "" {
 		return text
@@ -377,7 +377,7 @@ func because(text store.Text, words string) store.Text {
 	return store.Textf("%s %s", text, words)
 }
 
-// span is a duration in its one biggest unit.
+// span returns a duration in its largest unit.
 func span(d time.Duration) store.Span {
 	switch {
 	case d < 2*time.Minute:

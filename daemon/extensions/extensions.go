@@ -1,5 +1,6 @@
-// Package extensions has the extensions among the servers of the operations: as one
-// named native, which admins see in their list and whose tools they accept.
+// Package extensions adds extensions to the operations on servers.
+//
+// They appear as a server named native in admins' lists, and admins accept its tools.
 package extensions
 
 import (
@@ -15,17 +16,16 @@ import (
 	"nize/store"
 )
 
-// Extensions are the operations on servers, with native among them.
+// Extensions implements the operations on servers, including native.
 type Extensions struct {
 	*control.Servers
 	Loader   *extension.Loader
 	Registry *native.Registry
-	Failed   func() []imports.Failed // entries of the servers file that are no servers
+	Failed   func() []imports.Failed // entries of the servers file that are not servers
 }
 
-// List lists the servers that the caller may know. What runs within nized is for
-// admins to see, once somebody has extended it, and so are the entries of the servers
-// file that are no servers.
+// List returns the servers that the caller may see. For admins it includes native, if there
+// are extensions, and the entries of the servers file that are not servers.
 func (e *Extensions) List(ctx context.Context, by store.Caller, req api.Empty) (api.List[api.ServerView], error) {
 	list, err := e.Servers.List(ctx, by, req)
 	if err != nil || !by.IsAdmin() {
@@ -48,7 +48,7 @@ func (e *Extensions) List(ctx context.Context, by store.Caller, req api.Empty) (
 	return api.Items(append(list.Items, api.ServerView{Health: health, Server: store.Server{Name: record.Name, About: record.About}})), nil
 }
 
-// ListUntrusted lists what waits for an admin.
+// ListUntrusted returns the tools that need an admin's acceptance.
 func (e *Extensions) ListUntrusted(ctx context.Context, by store.Caller, req api.ListUntrustedRequest) (none api.List[api.TrustView], err error) {
 	if req.Name != policy.NativeServer {
 		return e.Servers.ListUntrusted(ctx, by, req)
@@ -70,7 +70,7 @@ func (e *Extensions) ListUntrusted(ctx context.Context, by store.Caller, req api
 	return api.Items(out), nil
 }
 
-// Trust accepts what an admin has seen.
+// Trust accepts definitions that an admin has reviewed.
 func (e *Extensions) Trust(ctx context.Context, by store.Caller, req api.TrustToolsRequest) (none api.List[api.ToolView], err error) {
 	if req.Name != policy.NativeServer {
 		return e.Servers.Trust(ctx, by, req)
