@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// embedder is a configured embedding model as the index wants it.
+// embedder adapts a configured embedding model to the index.
 type embedder struct{ *openai.Embedder }
 
 func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	return e.Embeddings(ctx, texts)
 }
 
-// UseEmbedder makes the setting embed.model true of the index. While that model
-// cannot be used the index falls back to the embedded vectors.
+// UseEmbedder applies the setting embed.model to the index. If that model cannot be used,
+// the index falls back to the built-in vectors.
 func (x *Indexer) UseEmbedder(ctx context.Context) error {
 	err := x.useEmbedder(ctx)
 	x.unusable.Store(&err)
 	return err
 }
 
-// Unusable returns why the model of embed.model can't be asked at all, or nil.
+// Unusable returns why the model of embed.model can't be used at all, or nil.
 func (x *Indexer) Unusable() error {
 	if err := x.unusable.Load(); err != nil {
 		return *err
@@ -38,7 +38,7 @@ func (x *Indexer) useEmbedder(ctx context.Context) error {
 	name := x.Config.Get("", "embed.model")
 	var e index.Embedder
 	if name != "" {
-		provider, model, _ := strings.Cut(name, "/") // checked when it was set
+		provider, model, _ := strings.Cut(name, "/") // validated when it was set
 		p, err := x.Providers.Find(ctx, provider)
 		if err != nil {
 			return fmt.Errorf("embed.model %s: %w", name, err)

@@ -13,25 +13,24 @@ import (
 	"nize/store"
 )
 
-// maxJudged bounds what is remembered of definitions: about 200 bytes each.
+// maxJudged bounds the cached results: about 200 bytes per definition.
 const maxJudged = 20_000
 
-// Gate judges the definitions of upstream tools: the scan of one definition by
-// itself, and of its text against the names of other servers' tools. A
-// registration lists a server twice, and a refresh lists what is known, so what
-// was said of a definition is remembered.
+// Gate scans the definitions of upstream tools: each definition by itself, and its text
+// against the names of other servers' tools. It caches the results, since a registration
+// lists a server twice, and a refresh lists known definitions.
 type Gate struct {
 	scan.Gate
 	ToolIDs       func(context.Context) ([]string, error) // of all tools
-	NewDefinition func()                                  // is told of one that is new to this process
+	NewDefinition func()                                  // called with each definition that is new to this process
 	Log           *slog.Logger
 
 	mu     sync.Mutex
-	names  *scan.Names // of all tools; nil until read, and again after a change
+	names  *scan.Names // of all tools; nil until read, and after a change
 	judged map[[32]byte]judgement
 }
 
-// judgement is what the scan says of one definition by itself.
+// judgement is the result of scanning one definition by itself.
 type judgement struct {
 	pin      string
 	findings []string
@@ -70,10 +69,10 @@ func (g *Gate) judgeDefinition(server store.Server, instructions string, tool st
 	return j
 }
 
-// definition is a key for everything that the scan looks at, byte for byte.
+// definition returns a key for everything that the scan reads, byte for byte.
 func definition(server store.Server, instructions string, tool store.Tool) (key [32]byte, ok bool) {
-	// Of the record only what says where the server is: the rest is the
-	// operator's own, and not part of a definition.
+	// Of the record, only the fields that locate the server: the operator sets the others,
+	// and they are not part of a definition.
 	at := store.Server{Name: server.Name, Transport: server.Transport, Command: server.Command, Args: server.Args, Cwd: server.Cwd, URL: server.URL}
 	record, err := json.Marshal(struct {
 		Server      store.Server
@@ -93,7 +92,7 @@ func definition(server store.Server, instructions string, tool store.Tool) (key 
 	return key, true
 }
 
-// toolNames reads the names of all tools, once until something changes.
+// toolNames returns the names of all tools, cached until something changes.
 func (g *Gate) toolNames() *scan.Names {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +107,7 @@ func (g *Gate) toolNames() *scan.Names {
 	return g.names
 }
 
-// ForgetNames lets the names be read again.
+// ForgetNames drops the cached names.
 func (g *Gate) ForgetNames() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,7 +1,8 @@
-// Package indexer keeps the index of tools as the store has them: at start, after
-// each change of a server's tools, and when it is asked to refresh them all. It
-// judges new definitions, has example requests written for them, and gives the
-// index its embedding model.
+// Package indexer keeps the index of tools in sync with the store.
+//
+// It updates the index at the start, after each change of a server's tools, and when a
+// refresh is requested. It scans new definitions, gets example requests written for them,
+// and sets the index's embedding model.
 package indexer
 
 import (
@@ -21,7 +22,7 @@ import (
 	"nize/store"
 )
 
-// Indexer keeps one index.
+// Indexer keeps one index in sync.
 type Indexer struct {
 	Store interface {
 		store.Examples
@@ -37,16 +38,16 @@ type Indexer struct {
 	Providers *control.Providers
 	Router    *llm.Router
 	Config    store.Config
-	Changed   func() // is told after the index took in or lost tools
+	Changed   func() // called after tools were added to or removed from the index
 	Now       func() time.Time
 	Log       *slog.Logger
 
-	unusable atomic.Pointer[error] // what UseEmbedder returned last
+	unusable atomic.Pointer[error] // last result of UseEmbedder
 
-	writing sync.Mutex // held while a model writes example requests
+	writing sync.Mutex // held while a model writes examples
 }
 
-// Rebuild fills the index from the store, at start and for a full reindex.
+// Rebuild fills the index from the store, at the start and for a full reindex.
 func (x *Indexer) Rebuild(ctx context.Context) error {
 	defer x.Changed()
 	err := x.Gateway.Catalog.EachDefinitions(ctx, func(s store.Server, tools []store.Tool) error {
@@ -58,7 +59,7 @@ func (x *Indexer) Rebuild(ctx context.Context) error {
 	return x.Gateway.Feedback.Load(ctx)
 }
 
-// indexServer puts the tools that may be found into the index.
+// indexServer adds a server's searchable tools to the index.
 func (x *Indexer) indexServer(ctx context.Context, s store.Server, tools []store.Tool) error {
 	if s.Disabled {
 		x.Index.Remove(s.Name)
@@ -76,18 +77,18 @@ func (x *Indexer) indexServer(ctx context.Context, s store.Server, tools []store
 	return x.useExamples(ctx, usable)
 }
 
-// ToolsChanged is told by the pool of every stored change of a server's tools.
+// ToolsChanged is called by the pool after every stored change of a server's tools.
 func (x *Indexer) ToolsChanged(ctx context.Context, server string, tools []store.Tool) {
 	if err := x.Gateway.Catalog.Refresh(ctx, server); err != nil {
 		x.Log.Error("refreshing tools", "server", server, "err", err)
 	} else if kept, err := x.Gateway.Catalog.Definitions(ctx, server); err == nil && len(tools) > 0 {
-		tools = kept // the same, in memory that the gateway holds anyhow
+		tools = kept // the same tools, sharing memory with the gateway
 	}
 	x.Gate.ForgetNames()
 	defer x.Changed()
 	s, err := x.Store.GetServer(ctx, server)
 	if err != nil {
-		x.Index.Remove(server) // it is gone
+		x.Index.Remove(server) // the server was removed
 		return
 	}
 	if err := x.indexServer(ctx, s, tools); err != nil {

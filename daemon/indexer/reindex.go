@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// Refresh is Reindex as the schedule has it; what goes wrong is logged.
+// Refresh is Reindex for the schedule; it logs errors.
 func (x *Indexer) Refresh(ctx context.Context) {
 	quiet := func(api.ReindexLine) error { return nil }
 	sum, err := x.refresh(ctx, "", quiet)
@@ -24,9 +24,8 @@ func (x *Indexer) Refresh(ctx context.Context) {
 	x.Log.Info("scheduled reindex", "servers", sum.Servers, "failed", sum.Failed, "tools", sum.Tools)
 }
 
-// Reindex refreshes tools and vectors and reports what changed, server by
-// server. Two at once share each server's refresh; queries go on being
-// answered from the old index meanwhile.
+// Reindex refreshes tools and vectors and reports changes, server by server. Concurrent
+// calls share each server's refresh; queries use the old index meanwhile.
 func (x *Indexer) Reindex(ctx context.Context, by store.Caller, req api.ReindexRequest, send func(api.ReindexLine) error) (err error) {
 	if req.Server != "" {
 		if _, err := x.Servers.Find(ctx, by, req.Server); err != nil {
@@ -51,7 +50,7 @@ func (x *Indexer) Reindex(ctx context.Context, by store.Caller, req api.ReindexR
 		return err
 	}
 	sum.Forgotten = forgotten
-	// What fails from here on is no server's: the tools are refreshed.
+	// The tools are refreshed; a later error isn't a server's.
 	failed := func(what string, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()

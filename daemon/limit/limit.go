@@ -1,4 +1,4 @@
-// Package limit counts what somebody does, so that nobody does too much of it.
+// Package limit implements rate limits, and limits on open streams.
 package limit
 
 import (
@@ -7,17 +7,15 @@ import (
 	"time"
 )
 
-// maxKeys bounds what a limit remembers. Beyond it everybody who is new is
-// refused until a minute is over, so that a flood from many addresses does not
-// open the door.
+// maxKeys bounds the keys that a limit remembers. Beyond it, new keys are rejected until a
+// minute is over, so that a flood from many addresses doesn't disable the limit.
 const maxKeys = 10_000
 
-// late is by how much one that took its time before another may be counted after it,
-// without being taken for a clock that was set back.
+// late is by how much an earlier timestamp may arrive after a later one without being taken
+// for a clock that was set back.
 const late = time.Second
 
-// Limit lets each key through so often in a span of time. It is safe for concurrent
-// use.
+// Limit allows each key a number of times per time span. It is safe for concurrent use.
 type Limit struct {
 	Most int
 	Per  time.Duration
@@ -31,10 +29,11 @@ type count struct {
 	until time.Time
 }
 
-// Take says whether the key may go on. A clock that was set back begins anew.
+// Take reports whether the key may continue. If the clock was set back, counting starts
+// anew.
 func (l *Limit) Take(key string, now time.Time) bool { return l.Count(key, now) <= l.Most }
 
-// Count says how often the key came in its span, with this time.
+// Count returns how often the key was counted in its span, including this time.
 func (l *Limit) Count(key string, now time.Time) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"nize/store"
 )
 
-// Streams bounds what people hold open at once: per person first, then for everybody
-// together. It is safe for concurrent use.
+// Streams limits the streams that people hold open: first per person, then in total. It is
+// safe for concurrent use.
 type Streams struct {
-	// Quota returns the bounds as they are now.
+	// Quota returns the current limits.
 	Quota func() store.Quota
 
-	mu   sync.Mutex // guards what follows
-	open []*stream  // the oldest first
+	mu   sync.Mutex // guards the fields below
+	open []*stream  // oldest first
 }
 
 type stream struct {
@@ -24,10 +24,10 @@ type stream struct {
 	end   context.CancelFunc
 }
 
-// A StreamsError says that no more may be open, and by which setting.
+// A StreamsError is returned if a limit is reached; it contains the limit's setting.
 type StreamsError struct {
 	Setting string
-	// All is set if the setting is that of everybody together.
+	// All is true if it is the total limit.
 	All bool
 }
 
@@ -38,10 +38,10 @@ func (e *StreamsError) Error() string {
 	return fmt.Sprintf("too many of your requests are open (the setting %s); end one first", e.Setting)
 }
 
-// Enter counts a stream until leave is called. It returns a *StreamsError if the owner
-// has as many as one person may have. If everybody together has as many as may be, the
-// oldest stream of the owner with the most ends, as long as that is more than this
-// owner has; otherwise Enter returns a *StreamsError.
+// Enter counts a stream until leave is called. It returns a *StreamsError if the owner has
+// reached the limit per person. If the total limit is reached, it ends the oldest stream of
+// the owner with the most, provided that this is more than the given owner has; otherwise
+// it returns a *StreamsError.
 func (s *Streams) Enter(owner string, end context.CancelFunc) (leave func(), err error) {
 	q := s.Quota()
 	s.mu.Lock()
@@ -77,7 +77,7 @@ func (s *Streams) Enter(owner string, end context.CancelFunc) (leave func(), err
 	}, nil
 }
 
-// Count returns how many are open.
+// Count returns the number of open streams.
 func (s *Streams) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

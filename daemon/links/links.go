@@ -1,11 +1,10 @@
-// Package links makes the links by which chats lead to the views of results, and
-// opens what such a link leads to.
+// Package links creates the links from chats to the views of results, and opens them.
 //
-// A link is in clear the id of a call and when it ends, and a signature of both by a
-// key of this installation: nobody makes one or lengthens its life, and none has to be
-// kept. Anybody who has it sees the view, as anybody who was handed a picture of it
-// would; but a result that is for its requester alone is shown to them alone. It says
-// nothing of whom it opened for: that one acts by their own session, or not at all.
+// A link contains, in plain text, a call's id and an expiry, and a signature of both with a
+// key of this installation. No one else can create or extend a link, and links need not be
+// stored. Anyone who has a link can see the view, as with a picture that was passed on; but
+// a private result is shown to its requester only. A link doesn't identify its viewer, who
+// acts with their own session or not at all.
 package links
 
 import (
@@ -26,10 +25,10 @@ import (
 	"nize/store"
 )
 
-// maxOpened is how often the views of a call are opened by links in a minute.
+// maxOpened is how often a call's views can be opened by links per minute.
 const maxOpened = 60
 
-// Options are what Links need. All are required.
+// Options are the dependencies of Links. All are required.
 type Options struct {
 	Store interface {
 		SigningKeys(ctx context.Context) ([][]byte, error)
@@ -41,7 +40,8 @@ type Options struct {
 		OpenFor(ctx context.Context, by, requester store.Caller, req views.OpenRequest) (views.Frame, error)
 	}
 	Config store.Config
-	// PublicURL is where browsers find nize from anywhere, "" where nowhere.
+	// PublicURL returns the address at which browsers anywhere can reach nize, "" if there
+	// is none.
 	PublicURL func() string
 	Now       func() time.Time
 	Log       *slog.Logger
@@ -54,13 +54,13 @@ type Links struct {
 	opened limit.Limit // by call
 }
 
-// New returns links.
+// New returns a Links.
 func New(opt Options) *Links {
 	return &Links{Options: opt, opened: limit.Limit{Most: maxOpened, Per: time.Minute}}
 }
 
-// Address is where the view of a call's result is opened; "" where there is none, or
-// nobody outside could open it.
+// Address returns the link to the view of a call's result; "" if there is no view, or if
+// there is no public address.
 func (l *Links) Address(c store.Call) string {
 	base := l.PublicURL()
 	if base == "" || !store.GetBool(l.Config, "", "web.enabled") || !l.Views.Shows(c.ToolID(), c.State) || c.Result == nil {
@@ -70,7 +70,7 @@ func (l *Links) Address(c store.Call) string {
 	if c.Finished.IsZero() || !l.Now().Before(ends) {
 		return ""
 	}
-	keys, err := l.Store.SigningKeys(context.Background()) // it is read, and made once
+	keys, err := l.Store.SigningKeys(context.Background()) // cached after the first read
 	if err != nil {
 		l.Log.Error("signing a link", "call", c.ID, "err", err)
 		return ""
@@ -85,10 +85,10 @@ func sign(key []byte, text string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// errNoLink is the answer where a link leads nowhere, for whatever reason.
+// errNoLink is returned for an invalid link, for whatever reason.
 var errNoLink = fmt.Errorf("this link: %w", store.ErrNotFound)
 
-// find is the call that a link leads to.
+// find returns the call of a link.
 func (l *Links) find(ctx context.Context, link string) (c store.Call, err error) {
 	end := strings.LastIndexByte(link, '.')
 	if end < 0 || len(link) > 200 {
@@ -115,47 +115,47 @@ func (l *Links) find(ctx context.Context, link string) (c store.Call, err error)
 	return c, err
 }
 
-// Leads says whether a link leads somewhere, if not to everybody.
+// Leads reports whether a link is valid, even if not everyone may use it.
 func (l *Links) Leads(ctx context.Context, link string) bool {
 	_, err := l.find(ctx, link)
 	return err == nil
 }
 
-// Open is the operation that opens the view that a link leads to.
+// Open is the operation that opens a link's view.
 var Open = api.Op[OpenRequest, View]{Method: "POST", Path: "/w/{link}/frame", Summary: "open the view that a link leads to"}
 
-// Mount adds what the page of a link may ask for.
+// Mount adds the operations of a link's page.
 func (l *Links) Mount(m *mux.Mux) { mux.Handle(m, Open, l.Open) }
 
-// OpenRequest names the link, and says how its reader looks at it.
+// OpenRequest names the link, and describes its reader's display.
 type OpenRequest struct {
 	Link   string `path:"link" json:"-"`
-	Theme  string `json:"theme,omitempty"`  // dark, or else light
-	Locale string `json:"locale,omitempty"` // a BCP 47 tag; none is what the browser accepts
+	Theme  string `json:"theme,omitempty"`  // dark; anything else is light
+	Locale string `json:"locale,omitempty"` // a BCP 47 tag; "" is what the browser accepts
 	Accept string `header:"Accept-Language" json:"-"`
-	Page   string `header:"Nize-Page" json:"-"` // the origin of the page that asks
+	Page   string `header:"Nize-Page" json:"-"` // origin of the requesting page
 }
 
-// Viewer is who looks, to the call.
+// Viewer is the viewer's relation to the call.
 type Viewer string
 
 const (
-	Nobody    Viewer = ""          // who is not signed in
-	Requester Viewer = "requester" // who asked for it
+	Nobody    Viewer = ""          // not signed in
+	Requester Viewer = "requester" // requested the call
 	Other     Viewer = "other"
 )
 
-// View is what a link leads to.
+// View is the content of a link.
 type View struct {
 	views.Frame
 	Call      string    `json:"call"`
-	Thread    string    `json:"thread,omitempty"` // of its requester's
+	Thread    string    `json:"thread,omitempty"` // for the requester only
 	Requester string    `json:"requester"`
 	At        time.Time `json:"at"`
 	Viewer    Viewer    `json:"viewer"`
 }
 
-// Open opens the view that a link leads to. A caller without a user is not signed in.
+// Open opens a link's view. A caller without a user is not signed in.
 func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (none View, err error) {
 	c, err := l.find(ctx, req.Link)
 	if err != nil {
@@ -181,7 +181,7 @@ func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 	}
 	u, err := l.Store.GetUser(ctx, c.By)
 	if err != nil || u.State != store.Active {
-		return none, errNoLink // what they had, nobody sees by them
+		return none, errNoLink // links show no results of a requester who is disabled or removed
 	}
 	v.Requester = u.Name
 	if by.User == "" {

@@ -35,15 +35,15 @@ type (
 
 func otherModel(model) model { return model{Other, Other} }
 
-// label is a value as Prometheus takes it.
+// label returns a value in a form that Prometheus accepts.
 func label(value string) string { return store.Clip(strings.ToValidUTF8(value, "\uFFFD"), 128) }
 
-// family keeps the series of one metric. Finding one of them takes no memory
-// and no lock that others wait for.
+// family keeps the series of one metric. A lookup allocates nothing and takes no contended
+// lock.
 type family[K comparable, S any] struct {
 	most   int
 	open   func(K) S
-	coarse []func(K) K // what further keys are counted as, each for as many again
+	coarse []func(K) K // coarser keys for further ones, each with a limit of its own
 
 	mu     sync.RWMutex
 	series map[K]S

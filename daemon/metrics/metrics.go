@@ -1,15 +1,14 @@
-// Package metrics counts what nized does, for Prometheus.
+// Package metrics counts nized's work for Prometheus.
 //
-// What happens is counted where it passes: [Metrics.Calls] stands around the
-// store that the gateway writes calls to, [Metrics.MetaTools] around a hook of
-// it, [Metrics.Ledger] around where model calls are booked, [Metrics.Model]
-// around each model. How nized is ([Options.State]) is read when somebody asks,
-// from the same status that nizectl shows.
+// Events are counted by wrappers: [Metrics.Calls] wraps the store to which the gateway
+// writes calls, [Metrics.MetaTools] wraps one of its hooks, [Metrics.Ledger] the ledger of
+// model calls, and [Metrics.Model] each model. State ([Options.State]) is read at each
+// scrape, from the same status that nizectl shows.
 //
-// No label tells a person, a conversation, an argument or a text: there are
-// names of servers, tools, providers and models, and words of nize. Each family
-// has a bound of its series, however many tools there are: those that are used
-// first keep their names, all further ones are counted together as [Other].
+// No label contains a person, a conversation, an argument or a text: labels are names of
+// servers, tools, providers and models, and constants of nize. The number of series per
+// family is bounded, however many tools there are: those used first keep their names, and
+// all others are counted together as [Other].
 package metrics
 
 import (
@@ -28,15 +27,15 @@ import (
 	"nize/store"
 )
 
-// Bounds of series. With 12,000 tools in use by every way the largest family
-// has about 10,000 of them, which is some 5 MB of text.
+// Limits of series. With 12,000 tools in use in every way, the largest family has about
+// 10,000 series, which is some 5 MB of text.
 const (
-	mostTools   = 5000 // of calls by server, tool, outcome and surface
-	mostServers = 300  // of what is told of each server
-	mostModels  = 200  // of what is told of each model
+	mostTools   = 5000 // for calls by server, tool, outcome and surface
+	mostServers = 300  // for families by server
+	mostModels  = 200  // for families by model
 )
 
-// Other is the name of all servers, tools and models beyond the bounds.
+// Other is the label of all servers, tools and models beyond the limits.
 const Other = "_other"
 
 var (
@@ -46,15 +45,15 @@ var (
 	waitTime  = []float64{1, 5, 15, 30, 60, 120, 300, 900, 3600, 4 * 3600, 24 * 3600}
 )
 
-// State is how nized is at one moment.
+// State is nized's state at one moment.
 type State struct {
 	api.Status
-	IndexTools, IndexVectors int           // in the index; those of them that have a vector
+	IndexTools, IndexVectors int           // in the index; and those of them with a vector
 	Commits                  uint64        // of the database since the start
-	CommitTime               time.Duration // that they took in all
+	CommitTime               time.Duration // their total duration
 }
 
-// Options are what a Metrics is made of.
+// Options are a Metrics' dependencies.
 type Options struct {
 	State func(ctx context.Context) (State, error)
 	Now   func() time.Time
@@ -76,7 +75,7 @@ type Metrics struct {
 	models     modelFamilies
 }
 
-// modelFamilies are about calls of models.
+// modelFamilies are the metrics of model calls.
 type modelFamilies struct {
 	calls    *family[modelCall, prometheus.Counter]
 	time     *family[model, prometheus.Observer]
@@ -85,7 +84,7 @@ type modelFamilies struct {
 	unpriced *family[model, prometheus.Counter]
 }
 
-// New makes the series; nothing is counted yet.
+// New returns a Metrics in which nothing is counted yet.
 func New(opt Options) *Metrics {
 	m := &Metrics{opt: opt, registry: prometheus.NewRegistry()}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -142,8 +141,7 @@ func New(opt Options) *Metrics {
 
 func other(string) string { return Other }
 
-// Handler answers with all series. Who may ask is the business of whoever
-// serves it.
+// Handler serves all series. The caller must check access.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: errorLog{m.opt.Log}, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
@@ -163,7 +161,7 @@ func (l errorLog) Println(v ...any) {
 
 // observeCall counts a call that ended.
 func (m *Metrics) observeCall(c store.Call) {
-	if policy.IsTemporary(c.Server) { // programs name them, so there may be any number
+	if policy.IsTemporary(c.Server) { // programs choose their names, so their number is unbounded
 		c.Server, c.Tool = "temporary", Other
 	}
 	m.calls.get(call{c.Server, c.Tool, c.State, c.Surface}).Inc()

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// Calls counts the calls that are written to s.
+// Calls wraps s to count the calls that are written to it.
 func (m *Metrics) Calls(s mcp.CallStore) mcp.CallStore { return calls{s, m} }
 
 type calls struct {
@@ -27,7 +27,7 @@ func (s calls) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 	if c.State.Final() {
 		s.m.observeCall(c)
 	}
-	if c.Replaces != "" { // an edit ends the old one in the same transaction
+	if c.Replaces != "" { // an edit ends the old call in the same transaction
 		if old, err := s.GetCall(ctx, c.Replaces); err == nil && old.State == store.Cancelled {
 			s.m.observeDecision(store.Edit, old)
 		}
@@ -56,12 +56,12 @@ func (s calls) Record(by store.Caller, c store.Call) {
 	s.m.observeCall(c)
 }
 
-// Rejected counts a call that was turned away before it became one.
+// Rejected counts a call that was rejected before it was stored.
 func (m *Metrics) Rejected(by store.Caller, why store.Code) {
 	m.rejected.get(rejection{why, by.Surface}).Inc()
 }
 
-// observeDecision counts what ended the waiting of a call.
+// observeDecision counts decisions on pending calls.
 func (m *Metrics) observeDecision(verb store.Verb, c store.Call) {
 	if c.State == store.Expired {
 		verb = store.Expire
@@ -72,8 +72,8 @@ func (m *Metrics) observeDecision(verb store.Verb, c store.Call) {
 	}
 }
 
-// MetaTools is a hook that also counts the uses of meta-tools: the first of
-// all, so that it sees how they ended.
+// MetaTools wraps a hook to count the uses of meta-tools. It must be the outermost hook, so
+// that it sees their outcome.
 func (m *Metrics) MetaTools(h mcp.Hook) mcp.Hook { return metaTools{h, m} }
 
 type metaTools struct {
@@ -92,7 +92,7 @@ func (h metaTools) After(ctx context.Context, inv *mcp.Invocation, r *store.Resu
 		switch tool {
 		case mcp.Discover, mcp.Describe, mcp.Execute, mcp.Domains, mcp.Browse:
 		default:
-			tool = Other // whatever a model made up
+			tool = Other // a name that a model invented
 		}
 		h.m.meta.get(call{tool: tool, outcome: outcome, surface: inv.By.Surface}).Inc()
 		h.m.metaTime.get(tool).Observe(max(0, h.m.opt.Now().Sub(inv.Started).Seconds()))
@@ -100,7 +100,7 @@ func (h metaTools) After(ctx context.Context, inv *mcp.Invocation, r *store.Resu
 	return h.Hook.After(ctx, inv, r)
 }
 
-// Ledger counts tokens and cost of the model calls that are booked in l.
+// Ledger wraps l to count tokens and cost of the model calls booked in it.
 func (m *Metrics) Ledger(l llm.Ledger) llm.Ledger { return ledger{l, m} }
 
 type ledger struct {
@@ -126,7 +126,7 @@ func (l ledger) SettleSpend(ctx context.Context, by store.Caller, s store.Spend)
 	return l.Ledger.SettleSpend(ctx, by, s)
 }
 
-// Model counts the requests to a model of that provider.
+// Model wraps a provider's model to count its requests.
 func (m *Metrics) Model(provider string, of llm.Model) llm.Model { return modelOf{of, provider, m} }
 
 type modelOf struct {
@@ -144,7 +144,8 @@ func (o modelOf) Generate(ctx context.Context, req llm.Request, delta func(llm.D
 	return reply, err
 }
 
-// outcomeOf is how a request to a model ended: done, cancelled, or what was wrong.
+// outcomeOf returns the outcome of a request to a model: done, cancelled, or the kind of
+// error.
 func outcomeOf(ctx context.Context, err error) string {
 	var pe *llm.ProviderError
 	switch {
@@ -158,5 +159,5 @@ func outcomeOf(ctx context.Context, err error) string {
 	return "failed"
 }
 
-// scrapeTime bounds how long nized is asked how it is.
+// scrapeTime is the timeout of reading nized's state.
 const scrapeTime = 5 * time.Second

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// stateCollector reads how nized is, when somebody asks.
+// stateCollector reads nized's state at each scrape.
 type stateCollector struct{ m *Metrics }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -45,7 +45,7 @@ var (
 		sessions, sessionsEnded, requests, connections, connectionsMost, connectionsCut, connectionsShut, queues, incidents, botUp, children, childMemory, databaseSize, lastBackup, commits, commitTime}
 )
 
-// serverStates are all that a server can be in, so that each has a series.
+// serverStates are all states of a server, so that each has a series.
 var serverStates = []string{"ready", "connecting", "unreachable", "idle", "open", "disabled"}
 
 func (c stateCollector) Describe(to chan<- *prometheus.Desc) {

@@ -8,14 +8,13 @@ import (
 	"nize/store"
 )
 
-// Speaker prints what nize says in one language; a catalogue of bots/phrases is
-// one.
+// Speaker prints nize's texts in one language; a catalogue of bots/phrases implements it.
 type Speaker interface {
 	Text(t store.Text) string
 	Problem(err error) string
 }
 
-// speaker is that of the language which a request asks for; nil is English.
+// speaker returns the one for the language that a request asks for; nil is English.
 func (m *Mux) speaker(r *http.Request) Speaker {
 	locale, _, _ := strings.Cut(r.Header.Get("Accept-Language"), ",")
 	if locale, _, _ = strings.Cut(locale, ";"); locale == "" || m.opt.Speak == nil {
@@ -24,8 +23,8 @@ func (m *Mux) speaker(r *http.Request) Speaker {
 	return m.opt.Speak(strings.TrimSpace(locale))
 }
 
-// inLanguage is an answer in which every text stands in the speaker's language.
-// What it was made of stays as it is.
+// inLanguage returns a copy of a response with every text in the speaker's language. It
+// doesn't change v.
 func inLanguage(v any, s Speaker) any {
 	if s == nil || v == nil {
 		return v
@@ -80,7 +79,7 @@ func translatedStruct(v reflect.Value, s Speaker) reflect.Value {
 			out.Field(i).Set(translated(v.Field(i), s))
 		}
 	}
-	if turn, ok := out.Addr().Interface().(*store.Turn); ok { // what nize says is English
+	if turn, ok := out.Addr().Interface().(*store.Turn); ok { // nize's own texts in a turn are stored in English
 		said := v.Interface().(store.Turn).Said
 		if turn.Role != store.FromModel && turn.Text == said.String() {
 			turn.Text = s.Text(said)

@@ -1,14 +1,13 @@
-// Package mux serves operations of daemon/api over HTTP: it finds out who
-// calls, decodes the request, calls a plain function, and writes its answer or
-// its error. The functions see no HTTP.
+// Package mux serves operations of daemon/api over HTTP.
 //
-// Each operation is mounted once, by [Handle] or one of its siblings, on a
-// function of the caller and the request:
+// It authenticates the caller, decodes the request, calls a plain function, and writes its
+// result or error. The functions don't use HTTP. Each operation is mounted once, by
+// [Handle] or one of its siblings, on a function of the caller and the request:
 //
 //	mux.Handle(m, api.SetBudget, budgets.Set)
 //
-// A panic stays in its request. An error that the table of daemon/api does not
-// know is logged, once, and the caller learns "internal error".
+// A panic is contained in its request. An error that is not in daemon/api's table is
+// logged, once, and the caller gets "internal error".
 package mux
 
 import (
@@ -29,54 +28,54 @@ import (
 )
 
 const (
-	// maxBody bounds a request that is no file.
+	// maxBody bounds a request that is not a file.
 	maxBody = 8 << 20
-	// silence is how long a stream may be quiet before an empty line is sent,
-	// so that what is between keeps it open.
+	// silence is how long a stream may be idle before an empty line is sent, so that
+	// intermediaries keep it open.
 	silence = 15 * time.Second
 )
 
-// Options say who calls and what an error looks like. Listen and Closing are
-// needed where there are streams.
+// Options configure authentication and the form of errors. Listen and Closing are required
+// if there are streams.
 type Options struct {
-	// Caller says who a request is from, or why it is refused.
+	// Caller returns a request's caller, or the error with which it is rejected.
 	Caller func(*http.Request) (store.Caller, error)
-	// Speak is who prints in a language that a request asks for; nil is English.
+	// Speak returns the speaker for the language that a request asks for; nil is English.
 	Speak func(locale string) Speaker
-	// Fail writes an error that the table of daemon/api made.
+	// Fail writes an error from daemon/api's table.
 	Fail func(w http.ResponseWriter, e *api.Error)
-	// Listen is called for a stream that begins, until leave is called. It ends the
-	// stream by cancel when its caller may not go on, and returns an error if they may
-	// not have another.
+	// Listen is called when a stream begins. It calls cancel if the caller may not
+	// continue, and returns an error if the caller may not open another one. leave must be
+	// called when the stream ends.
 	Listen func(ctx context.Context, by store.Caller, cancel context.CancelFunc) (leave func(), err error)
-	// Closing ends when streams must.
+	// Closing ends when streams must end.
 	Closing context.Context
-	// Strict refuses fields that an operation doesn't have; without it only changes of
-	// a part (PATCH) do, since nizectl may be of a later version.
+	// Strict rejects fields that an operation doesn't have. If it is false, only partial
+	// changes (PATCH) reject them, since nizectl may be newer.
 	Strict bool
 	Log    *slog.Logger
 }
 
-// Mux has the operations that are mounted on it.
+// Mux has mounted operations.
 type Mux struct {
 	opt     Options
 	mux     *http.ServeMux
 	mounted []Mounted
 }
 
-// New returns one without operations, whose routes are on that ServeMux.
+// New returns a Mux without operations, which adds its routes to the ServeMux.
 func New(on *http.ServeMux, opt Options) *Mux { return &Mux{opt: opt, mux: on} }
 
-// Mounted is an operation with the types of its request and its answer.
+// Mounted is an operation with the types of its request and response.
 type Mounted struct {
 	api.Spec
 	Request, Answer reflect.Type
 }
 
-// Mounted lists the operations, in the order in which they were mounted.
+// Mounted returns the operations, in the order in which they were mounted.
 func (m *Mux) Mounted() []Mounted { return m.mounted }
 
-// note remembers an operation.
+// note records an operation.
 func note[Req, Res any](m *Mux, op api.Spec) {
 	m.mounted = append(m.mounted, Mounted{op, reflect.TypeFor[Req](), reflect.TypeFor[Res]()})
 }
@@ -93,7 +92,7 @@ func Handle[Req, Res any](m *Mux, op api.Op[Req, Res], do func(context.Context, 
 	})
 }
 
-// HandleDownload mounts an operation that answers with a file.
+// HandleDownload mounts an operation that returns a file.
 func HandleDownload[Req any](m *Mux, op api.Download[Req], do func(context.Context, store.Caller, Req) (api.File, error)) {
 	note[Req, api.File](m, api.Spec(op))
 	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
@@ -107,7 +106,7 @@ func HandleDownload[Req any](m *Mux, op api.Download[Req], do func(context.Conte
 		h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
 		h.Set(api.BackupKeyHeader, f.Key)
 		h.Set(api.BackupSumHeader, f.SHA256)
-		_, _ = io.Copy(w, f) // a client that gets less than was announced knows it
+		_, _ = io.Copy(w, f) // the client notices if it gets less than Content-Length
 		return nil
 	})
 }
@@ -131,14 +130,14 @@ func HandleUpload[Req, Res any](m *Mux, op api.Upload[Req, Res], do func(context
 	})
 }
 
-// HandleStream mounts an operation that answers with lines. Its send fails when
-// the client has left.
+// HandleStream mounts an operation that returns lines. send returns an error if the client
+// has disconnected.
 func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx context.Context, by store.Caller, req Req, send func(Line) error) error) {
 	note[Req, Line](m, api.Spec(op))
 	mount(m, api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller, req Req) error {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		defer context.AfterFunc(m.opt.Closing, cancel)() // a drain cannot wait for those who listen
+		defer context.AfterFunc(m.opt.Closing, cancel)() // a drain cannot wait for streams
 		leave, err := m.opt.Listen(ctx, by, cancel)
 		if err != nil {
 			return err
@@ -146,7 +145,7 @@ func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx c
 		defer leave()
 		speaker := m.speaker(r)
 		s := &stream{w: w, out: make(chan []byte), cancel: cancel}
-		done := make(chan error, 1) // for its one send, also when nobody reads it any more
+		done := make(chan error, 1) // capacity 1: its one send must not block if nothing receives any more
 		go func() {
 			done <- guarded(func() error {
 				return do(ctx, by, req, func(line Line) error { return s.send(ctx, inLanguage(line, speaker)) })
@@ -165,9 +164,8 @@ func HandleStream[Req, Line any](m *Mux, op api.Stream[Req, Line], do func(ctx c
 	})
 }
 
-// HandleDuplex mounts an operation that takes the connection over. Its ctx ends
-// when the caller may not go on; who serves it ends it in a drain. It closes the
-// connection.
+// HandleDuplex mounts an operation that takes over the connection. Its ctx ends if the
+// caller may not continue; in a drain, the server must end it. It closes the connection.
 func HandleDuplex(m *Mux, op api.Duplex, do func(context.Context, store.Caller, io.ReadWriteCloser) error) {
 	note[api.Empty, api.Empty](m, api.Spec(op))
 	m.route(api.Spec(op), func(w http.ResponseWriter, r *http.Request, by store.Caller) error {
@@ -185,10 +183,10 @@ func HandleDuplex(m *Mux, op api.Duplex, do func(context.Context, store.Caller, 
 		if err != nil {
 			return fmt.Errorf("taking the connection over: %w", err)
 		}
-		defer conn.Close() // which do has done, unless it panicked
+		defer conn.Close() // do has closed it, unless it panicked
 		head := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.DuplexProtocol + "\r\n" + api.VersionHeader + ": " + api.Version + "\r\n\r\n"
 		if _, err := io.WriteString(conn, head); err != nil {
-			return nil // the client has left
+			return nil // the client has disconnected
 		}
 		if err := do(ctx, by, duplex{buffered.Reader, conn}); err != nil {
 			m.opt.Log.Debug("a connection ended", "route", r.Pattern, "err", err)
@@ -197,7 +195,7 @@ func HandleDuplex(m *Mux, op api.Duplex, do func(context.Context, store.Caller, 
 	})
 }
 
-// duplex is a connection of which something may have been read already.
+// duplex is a connection of which a part may already have been read into a buffer.
 type duplex struct {
 	io.Reader
 	net.Conn
@@ -205,7 +203,7 @@ type duplex struct {
 
 func (d duplex) Read(p []byte) (int, error) { return d.Reader.Read(p) }
 
-// mount routes an operation whose request is decoded first.
+// mount routes an operation whose request must be decoded first.
 func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.Request, store.Caller, Req) error) {
 	m.route(op, func(w http.ResponseWriter, r *http.Request, by store.Caller) error {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
@@ -224,7 +222,7 @@ func mount[Req any](m *Mux, op api.Spec, serve func(http.ResponseWriter, *http.R
 	})
 }
 
-// route is the edge: here a request gets its caller, and an error its form.
+// route adds the route, in which a request gets its caller and an error its form.
 func (m *Mux) route(op api.Spec, serve func(http.ResponseWriter, *http.Request, store.Caller) error) {
 	m.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
 		err := guarded(func() error {
@@ -238,13 +236,13 @@ func (m *Mux) route(op api.Spec, serve func(http.ResponseWriter, *http.Request, 
 			return serve(w, r, by)
 		})
 		if err == nil || errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-			return // done, or the client has left
+			return // done, or the client has disconnected
 		}
 		m.opt.Fail(w, m.explain(r, err))
 	})
 }
 
-// explain is what a caller learns of an error.
+// explain returns an error in the form for the caller.
 func (m *Mux) explain(r *http.Request, err error) *api.Error {
 	e, known := api.FromError(err)
 	if !known {
@@ -261,11 +259,11 @@ func (m *Mux) answer(w http.ResponseWriter, r *http.Request, v any) error {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 	return nil
 }
 
-// guarded turns a panic into an error.
+// guarded converts a panic to an error.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -275,7 +273,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// stream is an answer of lines. Only its request's goroutine writes.
+// stream is a response of lines. Only its request's goroutine writes.
 type stream struct {
 	w      http.ResponseWriter
 	out    chan []byte
@@ -283,7 +281,7 @@ type stream struct {
 	begun  bool
 }
 
-// send hands over a line that is encoded.
+// send queues an encoded line.
 func (s *stream) send(ctx context.Context, v any) error {
 	line, ok := v.(api.Encoded)
 	if !ok {
@@ -293,7 +291,7 @@ func (s *stream) send(ctx context.Context, v any) error {
 		}
 		line = append(b, '\n')
 	}
-	if ctx.Err() != nil { // select could choose the line
+	if ctx.Err() != nil { // otherwise select could choose to send the line
 		return ctx.Err()
 	}
 	select {

@@ -1,20 +1,20 @@
-// Package openapi is the document of what nized serves to programs and chat clients
-// over HTTP, in OpenAPI 3.1, and the page that shows it.
+// Package openapi generates the OpenAPI 3.1 document of the HTTP API, and a page that shows
+// it.
 //
-// A [Route] is an operation with its handler and with what is said of it. The rooms
-// that serve make them, in one table each; [Mount] serves that table and [New] makes
-// the document of it, so that neither can have what the other lacks. The schemas come
-// from the Go types of requests and answers, by tags:
+// A [Route] is an operation with its handler and documentation. The packages that serve
+// operations define them in one table each; [Mount] serves that table and [New] generates
+// the document from it, so that the two can't differ. The schemas are generated from the Go
+// types of requests and responses, by tags:
 //
-//	json:"name,omitempty"  a field, which may lack
+//	json:"name,omitempty"  a field, which may be missing
 //	path, query, header    a parameter
-//	doc:"…"                what it is
-//	enum:"a,b"             what it may be
-//	jsontype:"object"      what JSON of any kind has to be
-//	oneof:"value"          on embedded structs: one of them, told apart by a value
+//	doc:"…"                its description
+//	enum:"a,b"             its possible values
+//	jsontype:"object"      the type of raw JSON
+//	oneof:"value"          on embedded structs: one of them, distinguished by a value
 //
-// The library that infers schemas for MCP tools is used for their form alone: of
-// itself it knows no components, no unions, and lets every list be null.
+// The library that infers schemas for MCP tools is used only for its schema type: it
+// doesn't support components or unions, and makes every list nullable.
 package openapi
 
 import (
@@ -30,37 +30,37 @@ import (
 	"nize/daemon/api"
 )
 
-// Route is an operation, what is said of it, and what serves it. Handle makes one.
+// Route is an operation, its documentation, and its handler. Handle returns one.
 type Route struct {
 	api.Spec
 	Doc
 	Request, Answer reflect.Type
 	Handler         http.Handler
-	Security        []Security // one of them lets a request in
+	Security        []Security // any one of them is sufficient
 }
 
-// Doc is what is said of an operation beyond its types.
+// Doc is an operation's documentation beyond its types.
 type Doc struct {
-	ID       string // of the operation: what a generated client calls it
-	Text     string // more than its summary, in CommonMark
+	ID       string // operationId, the name in generated clients
+	Text     string // description beyond the summary, in CommonMark
 	Fails    map[int]string
-	Examples []Example // of its body
+	Examples []Example // of the request body
 	Headers  map[string]string
-	Events   *Events // that its answer may have
+	Events   *Events // that the response may consist of
 }
 
-// Example is one of a body, in JSON.
+// Example is an example of a body, in JSON.
 type Example struct{ Name, Summary, Value string }
 
-// Events are the server-sent events of an answer.
+// Events are the server-sent events of a response.
 type Events struct {
 	Name string // of their component
-	Base any    // what all their data have; nil for nothing
+	Base any    // fields that all their data have; nil for none
 	List []Event
-	Only bool // the answer has no other form
+	Only bool // the response has no other form
 }
 
-// Event is one of them.
+// Event is one event.
 type Event struct {
 	Name, Summary string
 	Data          any
@@ -69,7 +69,7 @@ type Event struct {
 // Security names the schemes that a request needs together.
 type Security map[string][]string
 
-// Scheme is how a request says who it is from.
+// Scheme is a way to authenticate a request.
 type Scheme struct {
 	Type        string `json:"type"`
 	In          string `json:"in,omitempty"`
@@ -81,13 +81,13 @@ type Scheme struct {
 // Token is the scheme of a person's token.
 const Token = "token"
 
-// Handle makes a route of an operation.
+// Handle returns a route for an operation.
 func Handle[Req, Res any](op api.Op[Req, Res], doc Doc, h http.Handler, by ...Security) Route {
 	return Route{api.Spec(op), doc, reflect.TypeFor[Req](), reflect.TypeFor[Res](), h, by}
 }
 
-// Mount serves routes, and all else below the prefixes by fail: a path that is not
-// there, or a method that it does not take.
+// Mount serves routes. For everything else below the prefixes it calls fail: a path that
+// doesn't exist, or a method that the path doesn't support.
 func Mount(on *http.ServeMux, routes []Route, prefixes []string, fail func(w http.ResponseWriter, status int, message string)) {
 	methods := map[string][]string{}
 	for _, r := range routes {
@@ -112,19 +112,19 @@ func Mount(on *http.ServeMux, routes []Route, prefixes []string, fail func(w htt
 	}
 }
 
-// Options are what the document says of the whole.
+// Options describe the whole document.
 type Options struct {
 	Title, Description, Version string
 	Schemes                     map[string]Scheme
-	// Failure is the body of every answer that is not what was asked for.
+	// Failure is the body of every error response.
 	Failure reflect.Type
-	// Refusals are the statuses that each operation may fail with.
+	// Refusals are the error statuses that every operation may return.
 	Refusals map[int]string
-	// Names are those of types whose Go name says too little.
+	// Names are the names of types whose Go name is ambiguous.
 	Names map[reflect.Type]string
 }
 
-// Document is a document of OpenAPI.
+// Document is an OpenAPI document.
 type Document struct {
 	OpenAPI    string                           `json:"openapi"`
 	Info       info                             `json:"info"`
@@ -206,7 +206,7 @@ const (
 	eventType = "text/event-stream"
 )
 
-// New makes the document of routes.
+// New generates the document of routes.
 func New(routes []Route, o Options) *Document {
 	s := &schemas{names: o.Names, types: map[string]reflect.Type{}, components: map[string]*jsonschema.Schema{}}
 	d := &Document{
@@ -235,7 +235,7 @@ func New(routes []Route, o Options) *Document {
 	return d
 }
 
-// requestOf is where the fields of a request travel.
+// requestOf returns a request's parameters and body.
 func (s *schemas) requestOf(r Route) (list []parameter, _ *body) {
 	inBody := false
 	for _, f := range reflect.VisibleFields(r.Request) {
@@ -262,7 +262,7 @@ func (s *schemas) requestOf(r Route) (list []parameter, _ *body) {
 	return list, &body{true, map[string]media{jsonType: m}}
 }
 
-// successes are the answers that bring what was asked for.
+// successes returns the successful responses.
 func (s *schemas) successes(r Route) map[string]*response {
 	all := map[string]*response{}
 	ok := &response{Description: "what was asked for", Headers: map[string]header{}, Content: map[string]media{}}
@@ -286,7 +286,7 @@ func (s *schemas) successes(r Route) map[string]*response {
 	return all
 }
 
-// events is the component of the events of a stream.
+// events returns the component of a stream's events.
 func (s *schemas) events(e Events) *jsonschema.Schema {
 	all := new(jsonschema.Schema)
 	for _, one := range e.List {

@@ -17,13 +17,13 @@ import (
 // ServeHTTP sends the document.
 func (d *Document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.Marshal(d)
-	if err != nil { // an example that is no JSON: a mistake of the code
+	if err != nil { // an example that is not JSON: a programming error
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }
 
 //go:embed page.html
@@ -32,11 +32,10 @@ var page string
 //go:embed page.css
 var style string
 
-// Page serves a page that shows the document. It has no script and asks nobody
-// for anything.
+// Page serves a page that shows the document. It has no scripts and loads nothing.
 func (d *Document) Page() http.Handler {
 	show := template.Must(template.New("").Funcs(template.FuncMap{
-		"style":     func() template.CSS { return template.CSS(style) }, // it was written here
+		"style":     func() template.CSS { return template.CSS(style) }, // a constant of this package
 		"name":      func(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] },
 		"optional":  func(s *jsonschema.Schema, name string) bool { return !slices.Contains(s.Required, name) },
 		"operation": func(r Route) *operation { return d.Paths[r.Path][strings.ToLower(r.Method)] },
@@ -59,11 +58,11 @@ func (d *Document) Page() http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-cache")
-		_, _ = w.Write(b.Bytes()) // the client has left: nothing to do
+		_, _ = w.Write(b.Bytes()) // the client has disconnected
 	})
 }
 
-// Header is where the page says that it stands.
+// Header describes for the page where the credential is sent.
 func (s Scheme) Header() string {
 	if s.Scheme == "bearer" {
 		return "Authorization: Bearer"

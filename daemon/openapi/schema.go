@@ -16,16 +16,15 @@ import (
 	"nize/store"
 )
 
-// schemas makes JSON Schemas of Go types. A named struct becomes a component, the
-// same for all who use it.
+// schemas generates JSON Schemas from Go types. A named struct becomes a shared component.
 type schemas struct {
-	names      map[reflect.Type]string // of components whose Go name says too little
+	names      map[reflect.Type]string // of components whose Go name is ambiguous
 	types      map[string]reflect.Type
 	components map[string]*jsonschema.Schema
 }
 
-// direction says which way a value goes. Of a request all is said, since what is not
-// known is refused; an answer may have more one day, and its pointers may be null.
+// direction is that of a value. A request's schema is closed, since unknown fields are
+// rejected; a response may get more fields later, and its pointers may be null.
 type direction bool
 
 const (
@@ -40,7 +39,7 @@ func refTo(name string) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: "#/components/schemas/" + name}
 }
 
-// of is the schema of a type.
+// of returns the schema of a type.
 func (s *schemas) of(t reflect.Type, d direction) *jsonschema.Schema {
 	if c, ok := reflect.Zero(t).Interface().(choice); ok && t.Kind() != reflect.Pointer {
 		choices := func() *jsonschema.Schema {
@@ -54,7 +53,7 @@ func (s *schemas) of(t reflect.Type, d direction) *jsonschema.Schema {
 			}
 			return all
 		}
-		if t.Kind() != reflect.Struct { // a text that may be null needs no name
+		if t.Kind() != reflect.Struct { // a nullable string needs no name
 			return choices()
 		}
 		return s.component(t, choices)
@@ -87,16 +86,16 @@ func (s *schemas) of(t reflect.Type, d direction) *jsonschema.Schema {
 			return s.component(t, func() *jsonschema.Schema { return s.structOf(t, d) })
 		}
 	}
-	panic(fmt.Sprintf("daemon/openapi: nothing says what %v is in JSON", t)) // a mistake of the code
+	panic(fmt.Sprintf("daemon/openapi: nothing says what %v is in JSON", t)) // a programming error
 }
 
-// encodesItself says whether a type has a JSON form that its fields don't show.
+// encodesItself reports whether a type has a JSON form that its fields don't show.
 func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// component makes the schema of a named type once, and returns a reference to it.
+// component generates the schema of a named type once, and returns a reference to it.
 func (s *schemas) component(t reflect.Type, make func() *jsonschema.Schema) *jsonschema.Schema {
 	if t.Name() == "" {
 		return make()
@@ -110,12 +109,12 @@ func (s *schemas) component(t reflect.Type, make func() *jsonschema.Schema) *jso
 		s.types[name] = t
 		s.components[name] = make()
 	case at != t:
-		panic(fmt.Sprintf("daemon/openapi: %v and %v are both called %s", at, t, name)) // a mistake of the code
+		panic(fmt.Sprintf("daemon/openapi: %v and %v are both called %s", at, t, name)) // a programming error
 	}
 	return refTo(name)
 }
 
-// nameOf is the name of a type; a List[x.Item] is an ItemList.
+// nameOf returns the name of a type; a List[x.Item] is an ItemList.
 func nameOf(t reflect.Type) string {
 	name, of, generic := strings.Cut(t.Name(), "[")
 	if generic {
@@ -126,9 +125,9 @@ func nameOf(t reflect.Type) string {
 	return string(unicode.ToUpper(r)) + name[n:]
 }
 
-// structOf is an object, or where the type embeds some that are marked oneof, one of
-// several: each has the type's own fields and those of its embedded type. The mark's
-// value, if any, is that of the type's first field, by which they are told apart.
+// structOf returns the schema of a struct: an object or, if the struct embeds some that are
+// marked oneof, one of several, each with the struct's own fields and those of one embedded
+// struct. The mark's value, if any, is that of the first field, which distinguishes them.
 func (s *schemas) structOf(t reflect.Type, d direction) *jsonschema.Schema {
 	var variants []reflect.StructField
 	for f := range t.Fields() {
@@ -159,7 +158,7 @@ func (s *schemas) structOf(t reflect.Type, d direction) *jsonschema.Schema {
 	return all
 }
 
-// object is an object that has the fields of all these structs.
+// object returns an object with the fields of all these structs.
 func (s *schemas) object(d direction, types ...reflect.Type) *jsonschema.Schema {
 	o := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	if d == request {
@@ -190,7 +189,7 @@ func (s *schemas) addFields(o *jsonschema.Schema, d direction, t reflect.Type) {
 	}
 }
 
-// field is the schema of a field: that of its type, and what its tags say.
+// field returns the schema of a field, from its type and its tags.
 func (s *schemas) field(f reflect.StructField, d direction, optional bool) *jsonschema.Schema {
 	one := s.of(f.Type, d)
 	if kind := f.Tag.Get("jsontype"); kind != "" {
@@ -208,7 +207,7 @@ func (s *schemas) field(f reflect.StructField, d direction, optional bool) *json
 	return one
 }
 
-// fieldName is a field's name in JSON, and whether it may lack.
+// fieldName returns a field's name in JSON, and whether it may be missing.
 func fieldName(f reflect.StructField) (name string, optional bool) {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" {
