@@ -1,7 +1,8 @@
-// Package credentials has the declared credentials among the operations on credentials:
-// what is declared, whose value there is, and who gives it. A person gives their own,
-// in a dialog or at the command line; a team's is for nize's admins and for who
-// administers the team on its platform.
+// Package credentials implements the operations on credentials, including declared ones.
+//
+// It resolves what is declared, which values exist, and who may give them. A person gives
+// their own value, in a dialog or at the command line; a team's value may be given by
+// nize's admins and by the team's admins on its platform.
 package credentials
 
 import (
@@ -20,12 +21,12 @@ import (
 	"nize/store/credential"
 )
 
-// Credentials are the operations on credentials, with the declared ones among them.
+// Credentials implements the operations on credentials, including declared ones.
 type Credentials struct {
 	*control.Credentials
 	*credential.Resolver
 	Bots *bots.Registry
-	// Logins signs in to those that are no keys.
+	// Logins signs in to services that don't use keys.
 	Logins interface {
 		PutClient(ctx context.Context, by store.Caller, d credential.Declaration, secret store.Secret) error
 		ForgetDeclared(ctx context.Context, by store.Caller, d credential.Declaration, h store.Holder) error
@@ -34,12 +35,12 @@ type Credentials struct {
 	Tools func(f func(*policy.Tool) bool)
 }
 
-// List is that of [control.Credentials].
+// List implements the operation as in [control.Credentials].
 func (c *Credentials) List(ctx context.Context, by store.Caller, req api.Empty) (api.List[store.Credential], error) {
 	return c.Credentials.List(ctx, by, req)
 }
 
-// ListDeclarations lists what is declared.
+// ListDeclarations returns the declared credentials.
 func (c *Credentials) ListDeclarations(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.DeclarationView], err error) {
 	all, err := c.Declarations.ListDeclarations(ctx)
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *Credentials) ListDeclarations(ctx context.Context, by store.Caller, _ a
 	return api.Items(views), nil
 }
 
-// GetDeclaration shows one declaration.
+// GetDeclaration returns one declaration.
 func (c *Credentials) GetDeclaration(ctx context.Context, by store.Caller, req api.DeclarationRequest) (none api.DeclarationView, err error) {
 	d, err := c.find(ctx, req.ID)
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *Credentials) view(ctx context.Context, by store.Caller, d credential.De
 	return v, err
 }
 
-// servers names those that are called with a declared credential.
+// servers returns the names of the servers that use a declared credential.
 func (c *Credentials) servers(ctx context.Context, id string) (names []string, err error) {
 	all, err := c.Servers.Store.ListServers(ctx)
 	for _, s := range all {
@@ -108,8 +109,8 @@ func (c *Credentials) servers(ctx context.Context, id string) (names []string, e
 	return names, err
 }
 
-// values are what people and teams gave of it. A project's are filed under a label of
-// that project's own choosing, and stay.
+// values returns the values that people and teams gave. It excludes projects' values, which
+// are stored under labels that the projects choose, and which remain.
 func (c *Credentials) values(ctx context.Context, id string) ([]store.Credential, error) {
 	all, err := c.Credentials.Store.ListCredentials(ctx)
 	return slices.DeleteFunc(all, func(v store.Credential) bool {
@@ -117,14 +118,14 @@ func (c *Credentials) values(ctx context.Context, id string) ([]store.Credential
 	}), err
 }
 
-// Declare declares a credential, or changes what is declared.
+// Declare declares a credential, or changes a declaration.
 func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.DeclareRequest) (none api.DeclarationView, err error) {
 	d := req.Declaration
 	d.ID = req.ID
 	if d, err = d.Normal(); err != nil {
 		return none, err
 	}
-	if _, err := c.Servers.Store.GetServer(ctx, d.ID); err == nil { // both would name the same values
+	if _, err := c.Servers.Store.GetServer(ctx, d.ID); err == nil { // both would refer to the same values
 		return none, store.Mark(fmt.Errorf("there is a server %s, which has credentials under that name; choose another id", d.ID), store.ErrConflict)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return none, fmt.Errorf("reading server %s: %w", d.ID, err)
@@ -140,7 +141,7 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 	if old.ID != "" && old.Mode != d.Mode && len(values) > 0 {
 		return none, store.Mark(fmt.Errorf("%d gave a value of %s as %s, which would be of no use; remove it with them first: nizectl credentials remove %s", len(values), d.ID, old.Mode, d.ID), store.ErrConflict)
 	}
-	if d.OAuth != nil && (!d.OAuth.SameClient(old.OAuth) || !req.ClientSecret.IsZero()) { // a secret goes only where it was given for
+	if d.OAuth != nil && (!d.OAuth.SameClient(old.OAuth) || !req.ClientSecret.IsZero()) { // a secret is sent only to the service it was given for
 		if err := c.Logins.PutClient(ctx, by, d, req.ClientSecret.Secret); err != nil {
 			return none, err
 		}
@@ -148,7 +149,7 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 	if err := c.Declarations.PutDeclaration(ctx, by, d); err != nil {
 		return none, err
 	}
-	if old.Host != d.Host { // what they opened elsewhere must not stay open
+	if old.Host != d.Host { // close the sessions that they authenticated at the old host
 		for _, v := range values {
 			err = errors.Join(err, c.Reconnect(ctx, d.ID, store.Holder{Scope: v.Scope, Owner: v.Owner}))
 		}
@@ -159,8 +160,8 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 	return c.view(ctx, by, d)
 }
 
-// RemoveDeclaration removes a declaration that no server needs any more, and what was
-// given of it: nobody would see it again.
+// RemoveDeclaration removes a declaration that no server uses, and its values, which would
+// no longer be visible to anyone.
 func (c *Credentials) RemoveDeclaration(ctx context.Context, by store.Caller, req api.DeclarationRequest) (none api.Empty, err error) {
 	d, err := c.find(ctx, req.ID)
 	if err != nil {
@@ -194,7 +195,7 @@ func (c *Credentials) RemoveDeclaration(ctx context.Context, by store.Caller, re
 	return none, c.Declarations.DeleteDeclaration(ctx, by, d.ID)
 }
 
-// Reconnect ends what a holder's value opened.
+// Reconnect closes the sessions that a holder's value authenticated.
 func (c *Credentials) Reconnect(ctx context.Context, id string, h store.Holder) error {
 	names, err := c.servers(ctx, id)
 	for _, name := range names {
@@ -203,8 +204,8 @@ func (c *Credentials) Reconnect(ctx context.Context, id string, h store.Holder) 
 	return err
 }
 
-// declared says whether a key is that of a declared credential, and completes it:
-// whose it is follows from the mode.
+// declared reports whether a key is that of a declared credential, and fills in its owner,
+// which depends on the mode.
 func (c *Credentials) declared(ctx context.Context, by store.Caller, key *store.CredentialKey) (d credential.Declaration, ok bool, err error) {
 	if key.Scope == "project" || key.Name != "" && key.Name != credential.KeyName && key.Name != store.LoginName {
 		return d, false, nil
@@ -247,8 +248,8 @@ func (c *Credentials) declared(ctx context.Context, by store.Caller, key *store.
 	return d, true, err
 }
 
-// mayGive refuses who may not give a team's value: that is for admins of nize's, and
-// for who administers the team where it is at home, as it is now.
+// mayGive returns an error unless the caller may give a team's value: nize's admins may,
+// and the team's current admins on its own platform.
 func (c *Credentials) mayGive(ctx context.Context, by store.Caller, d credential.Declaration, team string) error {
 	if by.IsAdmin() {
 		return nil
@@ -315,8 +316,8 @@ func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.Delet
 	return none, c.Reconnect(ctx, d.ID, h)
 }
 
-// ListOwn lists what is wanted of the caller, and what they gave; a team's too, where
-// they are asked at home in a team that they may give it for.
+// ListOwn returns the credentials that are required from the caller, and those that they
+// gave. It includes a team's if the caller may give them and uses nize in that team.
 func (c *Credentials) ListOwn(ctx context.Context, by store.Caller, team string) (list []control.OwnCredential, err error) {
 	if list, err = c.Credentials.ListOwn(ctx, by); err != nil {
 		return nil, err
@@ -345,8 +346,8 @@ func (c *Credentials) ListOwn(ctx context.Context, by store.Caller, team string)
 	return list, nil
 }
 
-// Prompt is what a person is asked who connects something: a declared credential, or
-// what a server wants of them.
+// Prompt returns the prompt for a person who connects something: a declared credential, or
+// what a server requires from them.
 func (c *Credentials) Prompt(ctx context.Context, a bots.Asked, service, name string) (p bots.Prompt, err error) {
 	key := store.CredentialKey{Service: service, Name: name, Owner: a.By.User}
 	d, err := c.Declarations.GetDeclaration(ctx, service)
@@ -369,8 +370,8 @@ func (c *Credentials) Prompt(ctx context.Context, a bots.Asked, service, name st
 	return p, nil
 }
 
-// PutOwn seals what a person typed at a prompt: theirs, whatever role they have, or
-// that of the team that they were asked for.
+// PutOwn seals the value that a person entered at a prompt: their own, whatever their role,
+// or that of the prompt's team.
 func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, p bots.Prompt, secret store.Secret) error {
 	key := store.CredentialKey{Service: p.Service, Name: p.Name, Owner: cmp.Or(p.Team, by.User)}
 	d, ok, err := c.declared(ctx, by, &key)
@@ -379,13 +380,13 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, p bots.Prompt
 		return err
 	case !ok:
 		return c.Credentials.PutOwn(ctx, by, p.Service, p.Name, secret)
-	case (key.Scope == "team") != (p.Team != "") || d.Mode.SignsIn(): // it was declared otherwise meanwhile
+	case (key.Scope == "team") != (p.Team != "") || d.Mode.SignsIn(): // the declaration has changed since the prompt
 		return store.Errorf("declared credential %q %w", d.ID, store.ErrNotFound)
 	}
 	return c.seal(ctx, by, d, key, secret)
 }
 
-// RemoveOwn deletes what the caller gave, or their team's.
+// RemoveOwn deletes the caller's value, or their team's.
 func (c *Credentials) RemoveOwn(ctx context.Context, a bots.Asked, service, name string) (gone []string, err error) {
 	key := store.CredentialKey{Service: service, Name: name, Owner: a.By.User}
 	d, err := c.Declarations.GetDeclaration(ctx, service)
@@ -403,10 +404,10 @@ func (c *Credentials) RemoveOwn(ctx context.Context, a bots.Asked, service, name
 	return []string{key.Name}, err
 }
 
-// CheckServer refuses a server whose values name what is not declared, or more than
-// one credential, and one that is itself named as a declared credential.
+// CheckServer returns an error for a server whose values refer to an undeclared credential
+// or to more than one, and for a server with the name of a declared credential.
 func (c *Credentials) CheckServer(ctx context.Context, s store.Server) error {
-	if _, err := c.Declarations.GetDeclaration(ctx, s.Name); err == nil { // both would name the same values
+	if _, err := c.Declarations.GetDeclaration(ctx, s.Name); err == nil { // both would refer to the same values
 		return store.Mark(fmt.Errorf("there is a declared credential %s, which has values under that name; choose another name", s.Name), store.ErrConflict)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -422,13 +423,14 @@ func (c *Credentials) CheckServer(ctx context.Context, s store.Server) error {
 	return err
 }
 
-// signsIn is what is said to who wants to give a key for what is signed in to.
+// signsIn returns the error for giving a key to a credential that uses sign-in.
 func signsIn(d credential.Declaration) error {
 	return store.Mark(fmt.Errorf("%s is connected by signing in, and has no key: /nize credentials connect %s", d.Name, d.ID), store.ErrRefused)
 }
 
-// WhoSignsIn is a declared credential that is signed in to, and whose login the caller
-// may begin: owner's, a person or a team as the mode says; "" is the caller.
+// WhoSignsIn returns a declared credential that uses sign-in, and the owner of the login.
+// The caller must be allowed to start it for owner, a person or a team depending on the
+// mode; "" is the caller.
 func (c *Credentials) WhoSignsIn(ctx context.Context, by store.Caller, id, owner string) (d credential.Declaration, h store.Holder, err error) {
 	if d, err = c.find(ctx, id); err != nil {
 		return d, h, err
@@ -441,8 +443,8 @@ func (c *Credentials) WhoSignsIn(ctx context.Context, by store.Caller, id, owner
 	return d, store.Holder{Scope: key.Scope, Owner: key.Owner}, err
 }
 
-// SignsIn says whether there is a declared credential of that id that is signed in to,
-// and whose login it is where that is asked for there.
+// SignsIn reports whether there is a declared credential of that id that uses sign-in, and
+// returns the owner of a login requested in that place.
 func (c *Credentials) SignsIn(ctx context.Context, a bots.Asked, id string) (owner string, ok bool, err error) {
 	d, err := c.Declarations.GetDeclaration(ctx, id)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// refusal is why an agent of an extension can't be, at one of its fields.
+// refusal is why an extension's agent is rejected, at one of its fields.
 type refusal struct {
 	field string
 	error
@@ -17,10 +17,10 @@ type refusal struct {
 
 func (r *refusal) Field() string { return r.field }
 
-// Extend makes all the agents that extensions bring, by their Origin, and removes
-// those that they bring no more. A name that was given by hand, that the file has, or
-// that an extension before it has, is not taken over; the file takes over theirs. It
-// says of each agent why it is not there.
+// Extend applies all the agents of extensions, identified by their Origin, and removes
+// those that no extension has any more. It doesn't overwrite an agent whose name was set by
+// hand or belongs to the file or an earlier extension; the file may overwrite theirs. It
+// returns an error for each agent that was not applied.
 func (a *Applier) Extend(ctx context.Context, all []store.Agent) ([]error, error) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -36,7 +36,7 @@ func (a *Applier) Extend(ctx context.Context, all []store.Agent) ([]error, error
 		known := slices.ContainsFunc(a.brought, func(o store.Agent) bool { return same(o, agent) })
 		left[i] = refused[i] == nil && !(there && known)
 	}
-	for again := true; again; { // one that another offers may stand behind it
+	for again := true; again; { // an agent may refer to a later one
 		again = false
 		for i, agent := range all {
 			if left[i] {
@@ -60,7 +60,8 @@ func (a *Applier) Extend(ctx context.Context, all []store.Agent) ([]error, error
 	return refused, err
 }
 
-// taken says who has the name of an agent; before are those of extensions before it.
+// taken returns an error if an agent's name is taken; before are the agents of earlier
+// extensions.
 func taken(agent store.Agent, stored, before []store.Agent) error {
 	for _, o := range before {
 		if o.ID == agent.ID {

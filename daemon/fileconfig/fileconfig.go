@@ -1,10 +1,10 @@
-// Package fileconfig makes true what nized.toml says of providers, models and
-// agents, by the operations that nizectl calls.
+// Package fileconfig applies the providers, models and agents of nized.toml, with the
+// operations that nizectl uses.
 //
-// What comes from the file is stored as all others are, and says so in its Origin:
-// while it stands there nobody changes or removes it ([Guarded]), and it goes when
-// it is taken out of the file. What somebody made by hand is not taken over: the
-// same name in the file is an error.
+// A record from the file is stored like any other, with the file as its Origin. While the
+// file contains it, it can't be changed or removed elsewhere ([Guarded]); when it is
+// removed from the file, it is deleted. A record that was created by hand is never taken
+// over: the same name in the file is an error.
 package fileconfig
 
 import (
@@ -28,25 +28,25 @@ import (
 	"nize/store"
 )
 
-// Store is what of the store the file's entries need.
+// Store is the part of the store that the file's entries need.
 type Store interface {
 	store.Models
 	store.Agents
 }
 
-// Guarded is a Store in which nobody changes what the file has. HowToChange says
-// what one does instead.
+// Guarded is a Store that rejects changes of records from the file. HowToChange describes
+// the alternative.
 type Guarded struct {
 	Store
 	HowToChange func() string
 }
 
-// taken says of something that the file has it.
+// taken returns the error for a record from the file.
 func (g Guarded) taken(what, origin string) error {
 	return &api.Error{Code: "conflict", Message: fmt.Sprintf("%s is set by the configuration file %s: edit it there, then %s", what, origin, g.HowToChange())}
 }
 
-// provider, model and agent refuse a change of what the file has.
+// provider, model and agent return an error for a record from the file.
 func (g Guarded) provider(ctx context.Context, name string) error {
 	list, err := g.ListProviders(ctx)
 	for _, p := range list {
@@ -143,18 +143,18 @@ type Applier struct {
 	Open      func(store.Provider) (*openai.Client, error)
 	Router    *llm.Router
 	Directory *people.Directory
-	// CheckPattern refuses one for native tools that matches none.
+	// CheckPattern returns an error for a pattern of native tools that matches none.
 	CheckPattern func(string) error
 	Env          func(string) string
 	Now          func() time.Time
 
-	applying sync.Mutex        // one of Apply and Extend at a time
-	before   *settings.Entries // what was applied last; nil before the start
-	brought  []store.Agent     // by extensions, as Extend was told
+	applying sync.Mutex        // serializes Apply and Extend
+	before   *settings.Entries // last applied entries; nil before the start
+	brought  []store.Agent     // extensions' agents, from the last Extend
 }
 
-// Apply makes the entries true. Where one can't be, what was applied before stays,
-// and the error says at which line; at the start it is nized that goes no further.
+// Apply applies the entries. If one is invalid, the previous entries stay in force and the
+// error contains its line; at the start, nized then exits.
 func (a *Applier) Apply(ctx context.Context, next settings.Entries) error {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -210,7 +210,7 @@ func (a *Applier) apply(ctx context.Context, next settings.Entries) error {
 	return a.removeOthers(ctx, next)
 }
 
-// applyAgents applies agents; one that another offers may stand behind it.
+// applyAgents applies agents; an agent may refer to a later one.
 func (a *Applier) applyAgents(ctx context.Context, left []settings.AgentEntry) (err error) {
 	for again := true; again && len(left) > 0; {
 		again, err = false, nil
@@ -240,10 +240,10 @@ func (a *Applier) providers(w writer) *control.Providers {
 	return &control.Providers{Store: w, Open: a.Open, Now: a.Now}
 }
 
-// maxKey bounds a file with a key.
+// maxKey bounds the size of a key file.
 const maxKey = 64 << 10
 
-// key reads the key of a provider from where the file says that it is.
+// key reads a provider's key from the place that the file names.
 func (a *Applier) key(p settings.ProviderEntry) (store.Secret, error) {
 	switch {
 	case p.KeyEnv != "":
@@ -267,7 +267,7 @@ func (a *Applier) key(p settings.ProviderEntry) (store.Secret, error) {
 	return store.Secret{}, nil
 }
 
-// refuseHandmade refuses entries whose names were given by hand before.
+// refuseHandmade returns an error for entries whose names were created by hand before.
 func (a *Applier) refuseHandmade(ctx context.Context, next settings.Entries) error {
 	refuse := func(p settings.Place, field, what, name string) error {
 		return p.Wrap(field, store.Mark(fmt.Errorf("there is a %s %s that was made by hand: remove it (nizectl %ss remove %s), or give this one another name", what, name, what, name), store.ErrConflict))
@@ -302,7 +302,7 @@ func (a *Applier) refuseHandmade(ctx context.Context, next settings.Entries) err
 	return nil
 }
 
-// removeOthers removes what came from the file and stands there no more.
+// removeOthers removes records that came from the file and are no longer in it.
 func (a *Applier) removeOthers(ctx context.Context, next settings.Entries) error {
 	agents, err := a.Store.ListAgents(ctx)
 	if err != nil {
@@ -340,13 +340,13 @@ func (a *Applier) removeOthers(ctx context.Context, next settings.Entries) error
 	return nil
 }
 
-// writer is a Store in which all that is written comes from the file, and what is
-// there already is not written again.
+// writer is a Store that sets the file as the Origin of every record it writes, and skips
+// unchanged ones.
 type writer struct {
 	Store
 	origin  string
-	enabled bool                // of a provider
-	model   settings.ModelEntry // of a model: what an operation would keep
+	enabled bool                // for a provider
+	model   settings.ModelEntry // for a model: fields that an operation would keep
 }
 
 // PutProvider implements [store.Models].
@@ -387,7 +387,7 @@ func (w writer) PutAgent(ctx context.Context, by store.Caller, a store.Agent) er
 	return w.Store.PutAgent(ctx, by, a)
 }
 
-// same compares records as they are stored.
+// same compares records in their stored form.
 func same[T any](a, b T) bool {
 	x, err := json.Marshal(a)
 	y, err2 := json.Marshal(b)

@@ -1,11 +1,13 @@
-// Package pages is the shell of the pages that people see in a browser: one
-// look, three languages, light and dark, and headers that let nothing in that
-// nized did not write. A room has its own words and the middle of its pages, in
-// html/template; the shell puts head and foot around.
+// Package pages renders nized's pages for browsers: one layout, three languages, and strict
+// security headers.
 //
-// No page needs a script. One that takes a secret from behind the # of its
-// address, where no server and no log sees it, has a few lines that put it into
-// the form; without scripts a person pastes it there.
+// A package that serves pages has its own texts and the body of its pages, in
+// html/template; this package adds the head and the foot. The headers forbid all content
+// that nized did not write.
+//
+// No page needs a script. A page that takes a secret from the fragment of its URL, which no
+// server and no log sees, has a few lines of script that put it into the form; without
+// scripts the person pastes it.
 package pages
 
 import (
@@ -30,20 +32,20 @@ var shell string
 //go:embed shell.css
 var style string
 
-// fragment fills the field that asks for it with what stands behind the #, and
-// takes it out of the address, so that it is in no history. A form with data-show is
-// sent at once, with its field show: it asks for the page that says what the secret
-// is for, and uses nothing up. The page that it leaves is not seen meanwhile.
+// fragment copies the URL's fragment into the field that takes it and removes it from the
+// URL, so that it isn't in the browser's history. A form with data-show is submitted
+// immediately, with its field show: it requests the page that describes the secret, without
+// using the secret up. The current page is hidden meanwhile.
 const fragment = `(()=>{const take=()=>{const h=location.hash.slice(1),f=document.querySelector("[data-fragment]");if(!h||!f)return;f.value=h;history.replaceState(null,"",location.pathname+location.search);const s=f.form.querySelector("[data-show]");if(s){s.disabled=false;document.body.hidden=true;f.form.submit()}};take();addEventListener("hashchange",take)})()`
 
-// Template is the middle of some pages.
+// Template is the body of some pages.
 type Template struct{ in map[string]*template.Template }
 
-// languages are what a page is written in, by the value of its lang.
+// languages are the languages of pages, as values of lang.
 var languages = []string{"en", "zh-Hans", "zh-Hant"}
 
-// New parses the middle of pages, which prints a [store.Text] with {{say .}}. It
-// panics on a mistake.
+// New parses the body of pages, which prints a [store.Text] with {{say .}}. It panics if
+// the template is invalid.
 func New(middle string) *Template {
 	t := &Template{map[string]*template.Template{}}
 	for _, lang := range languages {
@@ -53,18 +55,18 @@ func New(middle string) *Template {
 	return t
 }
 
-// Page is one of them.
+// Page is one page.
 type Page struct {
 	Title store.Text
-	// Next is where the browser goes by itself after so many seconds.
+	// Next is the URL to which the browser is redirected after a number of seconds.
 	Next  string
 	After int
-	// Fragment says that a field with data-fragment takes what stands behind #.
+	// Fragment is true if a field with data-fragment takes the URL's fragment.
 	Fragment bool
-	Data     any // of the middle
+	Data     any // for the body
 }
 
-// Write answers with a page in the language of who asks.
+// Write writes a page in the requester's language.
 func (t *Template) Write(w http.ResponseWriter, r *http.Request, status int, p Page) {
 	lang := Language(r)
 	view := struct {
@@ -72,7 +74,7 @@ func (t *Template) Write(w http.ResponseWriter, r *http.Request, status int, p P
 		Lang, Refresh string
 		Style         template.CSS
 		Script        template.JS
-	}{Page: p, Lang: lang, Style: template.CSS(style)} // it was written here
+	}{Page: p, Lang: lang, Style: template.CSS(style)} // a constant of this package
 	if p.Next != "" {
 		view.Refresh = strconv.Itoa(p.After) + ";url=" + p.Next
 	}
@@ -92,11 +94,11 @@ func (t *Template) Write(w http.ResponseWriter, r *http.Request, status int, p P
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Referrer-Policy", "same-origin") // with no-referrer a form would come with Origin: null
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send forms with Origin: null
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept-Language, Cookie")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the client has left: nothing to do
+	_, _ = w.Write(b.Bytes()) // the client has disconnected
 }
 
 func digest(text string) string {
@@ -104,8 +106,8 @@ func digest(text string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Language is the language of a page: the best of what the browser asks for that
-// nize speaks.
+// Language returns the language of a page: the browser's most preferred one that nize
+// supports.
 func Language(r *http.Request) string {
 	type wish struct {
 		tag string

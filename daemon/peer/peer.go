@@ -1,5 +1,4 @@
-// Package peer says who is at the other end of a Unix socket, as the kernel
-// knows it.
+// Package peer returns the kernel's credentials of a Unix socket's peer.
 package peer
 
 import (
@@ -7,8 +6,8 @@ import (
 	"net"
 )
 
-// IDs asks the kernel who opened the other end and in which groups they are. A connection
-// that wraps another one has a NetConn.
+// IDs returns the user who opened the other end, and their groups. A connection that wraps
+// another one must have a NetConn method.
 func IDs(c net.Conn) (uid uint32, groups []uint32, err error) {
 	if below, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = below.NetConn()

@@ -2,8 +2,8 @@ package peer
 
 import "golang.org/x/sys/unix"
 
-// idsOf reads who opened the other end and in which groups they are
-// (LOCAL_PEERCRED; it tells the first 16).
+// idsOf returns the user who opened the other end, and their groups (LOCAL_PEERCRED, which
+// returns only the first 16).
 func idsOf(fd uintptr) (uid uint32, groups []uint32, err error) {
 	cred, err := unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// idsOf reads who opened the other end (SO_PEERCRED) and in which groups they
-// were then (SO_PEERGROUPS), unix(7).
+// idsOf returns the user who opened the other end (SO_PEERCRED), and their groups at that
+// time (SO_PEERGROUPS), unix(7).
 func idsOf(fd uintptr) (uid uint32, groups []uint32, err error) {
 	cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -17,8 +17,8 @@ func idsOf(fd uintptr) (uid uint32, groups []uint32, err error) {
 	return cred.Uid, append(groups, cred.Gid), err
 }
 
-// peerGroups reads SO_PEERGROUPS, which x/sys has no function for. Linux knows
-// at most 65,536 groups of a process and says by ERANGE how many there are.
+// peerGroups reads SO_PEERGROUPS, for which x/sys has no function. On Linux a process has
+// at most 65,536 groups; ERANGE returns their number.
 func peerGroups(fd uintptr) ([]uint32, error) {
 	groups := make([]uint32, 32)
 	for {

@@ -1,5 +1,5 @@
-// Package plans is what is done about plans: they are made, given and taken, each
-// message of those who have one is counted, and they say what is used.
+// Package plans implements plans: the operations on them, counting messages, and reporting
+// usage.
 package plans
 
 import (
@@ -18,7 +18,7 @@ import (
 	"nize/store/plan"
 )
 
-// Plans are the plans.
+// Plans implements the operations on plans.
 type Plans struct {
 	Store   plan.Store
 	Budgets *control.Budgets
@@ -26,7 +26,7 @@ type Plans struct {
 	Now     func() time.Time
 }
 
-// List lists the plans.
+// List returns the plans.
 func (p *Plans) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[api.PlanView], err error) {
 	all, err := p.Store.ListPlans(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Plans) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api
 	return api.Items(views), nil
 }
 
-// given is a subject that has a plan.
+// given returns a subject's plan and usage.
 func (p *Plans) given(ctx context.Context, subject string) (api.PlanGiven, error) {
 	named, err := p.Budgets.View(ctx, store.BudgetState{Budget: store.Budget{Subject: subject}})
 	view := api.PlanGiven{Subject: subject, Name: named.Name}
@@ -82,7 +82,7 @@ func (p *Plans) find(ctx context.Context, id string) (api.PlanView, error) {
 	return api.PlanView{}, store.Unknown("plan", id, ids)
 }
 
-// Put makes a plan or changes it. Those who have it get its budgets.
+// Put creates or changes a plan, and updates its subjects' budgets.
 func (p *Plans) Put(ctx context.Context, by store.Caller, req api.PutPlanRequest) (none api.PlanView, err error) {
 	set := req.Plan
 	set.ID = req.ID
@@ -101,7 +101,7 @@ func (p *Plans) Put(ctx context.Context, by store.Caller, req api.PutPlanRequest
 	return p.find(ctx, set.ID)
 }
 
-// Remove removes a plan that nobody has.
+// Remove removes a plan that has no subjects.
 func (p *Plans) Remove(ctx context.Context, by store.Caller, req api.RemovePlanRequest) (none api.Empty, err error) {
 	one, err := p.find(ctx, req.ID)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Plans) Remove(ctx context.Context, by store.Caller, req api.RemovePlanR
 	return none, p.Store.DeletePlan(ctx, by, one.ID)
 }
 
-// Assign gives a plan to a subject, or takes the one that it has.
+// Assign gives a subject a plan, or removes the current one.
 func (p *Plans) Assign(ctx context.Context, by store.Caller, req api.AssignPlanRequest) (none api.PlanGiven, err error) {
 	kind, name, _ := strings.Cut(req.Subject, ":")
 	if kind != "user" && kind != "team" || name == "" {
@@ -152,8 +152,8 @@ func (p *Plans) Assign(ctx context.Context, by store.Caller, req api.AssignPlanR
 	return p.given(ctx, subject)
 }
 
-// setBudgets takes the budgets of the plan that a subject had, as far as nobody
-// changed them, and sets those of the one that it has now.
+// setBudgets removes the budgets of a subject's old plan, except those that were changed
+// since, and sets those of the new one.
 func (p *Plans) setBudgets(ctx context.Context, by store.Caller, subject string, old, now plan.Plan) error {
 	states, err := p.Budgets.Store.ListBudgets(ctx)
 	if err != nil {
@@ -180,8 +180,8 @@ func (p *Plans) setBudgets(ctx context.Context, by store.Caller, subject string,
 	return nil
 }
 
-// CountMessage counts a message that is about to be accepted. It is an ErrRefused,
-// with when the next is taken in the person's zone, where their plan has none left.
+// CountMessage counts a message before it is accepted. If the person's plan has no messages
+// left, it returns ErrRefused, with the time of the next in the person's time zone.
 func (p *Plans) CountMessage(ctx context.Context, by store.Caller, at store.Address, key string) error {
 	err := p.Store.CountMessage(ctx, by.User, plan.Subjects(by.User, store.TeamOf(by, at)), key)
 	var used *plan.UsedUpError
@@ -195,7 +195,7 @@ func (p *Plans) CountMessage(ctx context.Context, by store.Caller, at store.Addr
 	return used.In(zone)
 }
 
-// Usage is what get-plan-usage tells of somebody.
+// Usage returns a person's usage, for the tool get-plan-usage.
 func (p *Plans) Usage(ctx context.Context, of native.Context) (out planusage.Usage, err error) {
 	all, err := p.Store.ListPlans(ctx)
 	if err != nil {

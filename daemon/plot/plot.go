@@ -1,12 +1,11 @@
-// Package plot draws what somebody used, by day, as a PNG.
+// Package plot draws usage by day as a PNG.
 //
-// In the picture stand digits, dates and a currency sign, and no word of any
-// language: what it shows is told in the reader's language beside it, and the
-// whole of it as its text form. So one small font does, and a golden test holds
-// for all languages.
+// The picture contains digits, dates and a currency sign, but no words: a caption in the
+// reader's language, and a text alternative, describe it. So one small font is enough, and
+// one golden test covers all languages.
 //
-// It is drawn with image/draw into a palette of a few colours: one byte a
-// pixel, no floating point in what is drawn, the same bytes everywhere.
+// It is drawn with image/draw into a palette of a few colours: one byte per pixel, no
+// floating point in the drawing, and identical bytes on every platform.
 package plot
 
 import (
@@ -27,31 +26,30 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// Day is what was used on one day.
+// Day is the usage of one day.
 type Day struct {
 	Date     string // YYYY-MM-DD
 	Tokens   int64
 	MicroUSD int64 // of calls whose price is known
 }
 
-// maxDays is how many days have room.
+// maxDays is how many days fit.
 const maxDays = 31
 
-// Sizes in pixels. Chats show a picture about 700 wide; twice that many would
-// only make it larger.
+// Sizes in pixels. Chats display a picture about 700 pixels wide; twice that would only
+// make the file larger.
 const (
 	width     = 960
-	left      = 80 // of the first bar: the numbers of the scale stand there
+	left      = 80 // of the first bar, leaving space for the scale's numbers
 	right     = 20
 	top       = 30
-	tokenArea = 240 // high, from the scale's zero to its top
+	tokenArea = 240 // height of the scale
 	moneyArea = 120
 	between   = 60 // for the dates
 	textSize  = 16
 )
 
-// ink are the colours by their place in the palette: white, seven steps to the
-// colour of text, and two of bars.
+// ink is the palette: white, seven steps to the colour of text, and two colours of bars.
 var ink = func() color.Palette {
 	p := color.Palette{}
 	for n := range 8 {
@@ -69,7 +67,7 @@ const (
 	money  = 9
 )
 
-// face is made once; drawing with it is for one goroutine at a time.
+// face is created once; only one goroutine at a time may draw with it.
 var (
 	drawing sync.Mutex
 	face    = sync.OnceValues(func() (font.Face, error) {
@@ -81,8 +79,8 @@ var (
 	})
 )
 
-// PNG draws the days, the newest last: a bar for the tokens of each and, where
-// anything cost money, one below for that. Only the last maxDays are drawn.
+// PNG draws the days, newest last: a bar for the tokens of each and, if anything cost
+// money, one below for the cost. It draws only the last maxDays.
 func PNG(days []Day) ([]byte, error) {
 	letters, err := face()
 	if err != nil {
@@ -119,7 +117,7 @@ type picture struct {
 
 // area is one diagram in a picture.
 type area struct {
-	base, high int // of the scale's zero, and how far above it the top is
+	base, high int // y of the scale's zero, and the height above it
 	ink        int
 	value      func(Day) int64
 	say        func(int64) string
@@ -139,7 +137,7 @@ func (p *picture) bars(a area) {
 		p.write(a.say(int64(n)*step), left-8, y+5, 1)
 	}
 	slot := (width - left - right) / max(len(p.days), 1)
-	every := 1 + 56/max(slot, 1) // dates that would touch one another are left out
+	every := 1 + 56/max(slot, 1) // omit dates that would touch each other
 	for i, d := range p.days {
 		x := left + i*slot
 		v := bounded(d)
@@ -163,20 +161,20 @@ func (p *picture) fill(r image.Rectangle, with int) {
 	draw.Draw(p, r, image.NewUniform(ink[with]), image.Point{}, draw.Src)
 }
 
-// write puts text at a place: with side 1 it ends there, with 0 it is centred.
+// write draws text at a position: if side is 1 it ends there, if 0 it is centred.
 func (p *picture) write(text string, x, y, side int) {
 	long := font.MeasureString(p.letters, text).Round()
 	at := x - long
 	if side == 0 {
 		at = x - long/2
-		p.fill(image.Rect(at-2, y-textSize+3, at+long+2, y+2), paper) // no line runs through it
+		p.fill(image.Rect(at-2, y-textSize+3, at+long+2, y+2), paper) // erase the scale's lines behind it
 	}
 	d := font.Drawer{Dst: p, Src: image.NewUniform(ink[letter]), Face: p.letters, Dot: fixed.P(at, y)}
 	d.DrawString(text)
 }
 
-// scale is how far apart the lines of a scale are, and how many reach the most:
-// 1, 2 or 5 and noughts, at most five of them.
+// scale returns the distance between the lines of a scale, 1, 2 or 5 times a power of ten,
+// and how many are needed up to the maximum, at most five.
 func scale(most int64) (step int64, steps int) {
 	step = 1
 	for n := 0; (most+step-1)/step > 5; n++ {
@@ -189,7 +187,7 @@ func scale(most int64) (step int64, steps int) {
 	return step, int(max((most+step-1)/step, 1))
 }
 
-// short is a count in few characters: 950, 12.3k, 4.5M.
+// short formats a count in few characters: 950, 12.3k, 4.5M.
 func short(n int64) string {
 	for _, unit := range []struct {
 		size int64
@@ -203,7 +201,7 @@ func short(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// dollars is a sum with as many places as it takes to see one.
+// dollars formats a sum with as many decimals as needed for a non-zero digit.
 func dollars(micro int64) string {
 	places := 2
 	if micro > 0 && micro < 100 {

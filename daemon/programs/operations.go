@@ -24,7 +24,7 @@ type followed struct {
 	Last string `header:"Last-Event-ID" json:"-" doc:"the id of the last event that the client has; without it all of them come"`
 }
 
-// How a request says who it is from.
+// Ways to authenticate a request.
 const (
 	// ProjectKey is the scheme of a project's key alone.
 	ProjectKey = projectKey
@@ -33,7 +33,7 @@ const (
 	projectID  = "projectId"
 )
 
-// Schemes are these in the document.
+// Schemes are the schemes in the document.
 var Schemes = map[string]openapi.Scheme{
 	projectKey: {Type: "apiKey", In: "header", Name: "x-api-key", Description: "a key of a project: nizectl projects keys create PROJECT"},
 	projectID:  {Type: "apiKey", In: "header", Name: "x-project-id", Description: "the project, by its name or id, that a member's token acts for"},
@@ -85,8 +85,7 @@ var roundEvents = func() *openapi.Events {
 	return all
 }()
 
-// roundExamples are of requests. A test sends them, with its own addresses and ids
-// in the place of these.
+// roundExamples are examples of requests. A test sends them with its own addresses and ids.
 var roundExamples = []openapi.Example{
 	{Name: "plain", Summary: "a model alone", Value: `{"model": "openai/gpt-4o-mini", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]}`},
 	{Name: "mcp", Summary: "the tools of an MCP server, each of its calls after a yes", Value: `{"model": "openai/gpt-4o-mini", "messages": [{"role": "user", "content": "What date is it today?"}],

@@ -1,8 +1,9 @@
-// Package programs serves programs over HTTP: they come with a key of a project,
-// or with a token of one of its members, and get what a chat gets.
-// Their operations stand in operations.go, with all that is said of them.
+// Package programs serves the HTTP API for programs, which authenticate with a project's
+// key or a member's token.
 //
-// An error is {"error":{"type","message","param"}}; the messages name the field.
+// They can use what a chat can. Their operations and the documentation of these are in
+// operations.go. An error is {"error":{"type","message","param"}}; the message names the
+// field.
 package programs
 
 import (
@@ -29,7 +30,7 @@ import (
 // maxBody bounds a request.
 const maxBody = 8 << 20
 
-// UseKey returns the project of a key by its hash.
+// UseKey returns a key and its project by the key's hash.
 type UseKey func(ctx context.Context, hash [32]byte) (project.Key, project.Project, error)
 
 // Project returns the project of the key in the header x-api-key.
@@ -52,18 +53,18 @@ func (use UseKey) Project(ctx context.Context, key string) (none project.Project
 type Server struct {
 	Engine *rounds.Engine
 	UseKey UseKey
-	// Bearer says whose token for the API a request comes with.
+	// Bearer returns the owner of a request's token for the API.
 	Bearer func(*http.Request) (store.Caller, error)
-	// Find finds a project that the caller is in.
+	// Find returns a project that the caller belongs to.
 	Find func(ctx context.Context, by store.Caller, who string) (project.Project, error)
-	// Count counts a request that follows a round for its project, until leave is
-	// called, and ends it by cancel to make room for others'. It returns an error if
-	// the project may not have another.
+	// Count counts a request that follows a round towards its project's limit until leave
+	// is called. It may call cancel to make room for others. It returns an error if the
+	// project may not open another one.
 	Count func(project string, cancel context.CancelFunc) (leave func(), err error)
 	Log   *slog.Logger
 }
 
-// Routes are the operations below /llm-exec/.
+// Routes returns the operations below /llm-exec/.
 func (s *Server) Routes() []openapi.Route {
 	return []openapi.Route{
 		handle(s, runRound, runRoundDoc, s.Engine.Answer, writeAnswer),
@@ -83,15 +84,15 @@ func writeAnswer(w http.ResponseWriter, _ *http.Request, a rounds.Answer) {
 	write(w, http.StatusOK, a)
 }
 
-// following is the answer to a request that follows a round.
+// following is the response to a request that follows a round.
 type following struct {
-	stream *rounds.Stream  // nil if nothing comes any more
-	ctx    context.Context // of the answer
+	stream *rounds.Stream  // nil if there are no more events
+	ctx    context.Context // of the response
 	leave  func()
 }
 
-// events goes on with a stream. The rounds themselves are bounded, but any number of
-// requests could follow each of them.
+// events resumes a stream. It counts requests, since the number of rounds is limited, but
+// not the number of requests that follow each of them.
 func (s *Server) events(ctx context.Context, of project.Project, req followed) (none following, err error) {
 	at, err := rounds.ParsePosition(req.Last)
 	if err != nil {
@@ -112,14 +113,14 @@ func (s *Server) events(ctx context.Context, of project.Project, req followed) (
 	return following{st, ctx, leave}, nil
 }
 
-// follow writes the events of a round; 204 says that nothing comes any more.
+// follow writes the events of a round, or status 204 if there are no more.
 func follow(w http.ResponseWriter, r *http.Request, f following) {
 	defer f.leave()
 	send(w, r.WithContext(f.ctx), f.stream)
 }
 
-// send writes events until there are no more, or the client leaves; without a
-// stream there is nothing to say.
+// send writes events until there are no more, or the client disconnects; it writes nothing
+// without a stream.
 func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
 	if st == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -128,11 +129,11 @@ func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
 	defer st.Close()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // a proxy between must not wait for more
+	h.Set("X-Accel-Buffering", "no") // a proxy must not buffer
 	h.Set("X-Round-Id", st.Round)
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w).Flush
-	_ = flush() // where it can't be, nothing is lost
+	_ = flush() // harmless if it isn't supported
 	for {
 		events, err := st.Next(r.Context())
 		if err != nil {
@@ -152,8 +153,8 @@ func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
 	}
 }
 
-// handle makes the route of an operation: it finds out who calls, reads the request,
-// and writes what came of it. Out is the answer as it is written, or a stream of it.
+// handle returns the route of an operation: it authenticates the caller, decodes the
+// request, and writes the result. Out is the response as written, or a stream of it.
 func handle[Req, Res, Out any](s *Server, op api.Op[Req, Res], doc openapi.Doc, do func(context.Context, project.Project, Req) (Out, error), write func(http.ResponseWriter, *http.Request, Out)) openapi.Route {
 	return openapi.Handle(op, doc, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -196,7 +197,7 @@ func (s *Server) authenticate(r *http.Request) (none project.Project, err error)
 	if err != nil {
 		return none, rounds.Unauthenticated("Invalid authorization format: " + err.Error())
 	}
-	if len(by.Scopes) > 0 { // it acts for the whole project, or not at all
+	if len(by.Scopes) > 0 { // a limited token can't act for a project
 		return none, rounds.Unauthenticated("Invalid authorization format: the token is limited by scopes; take one without them, or a key of the project")
 	}
 	of, err := s.Find(r.Context(), by, who)
@@ -206,8 +207,8 @@ func (s *Server) authenticate(r *http.Request) (none project.Project, err error)
 	return of, err
 }
 
-// decode reads the body. A field that is not known is refused: a misspelt one must
-// not be passed over in silence.
+// decode decodes the body. It rejects unknown fields, since a misspelt one must not be
+// ignored silently.
 func decode(r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return rounds.Invalid("", "the body must be application/json")
@@ -235,10 +236,10 @@ func decode(r *http.Request, into any) error {
 	return nil
 }
 
-// fail writes an error. What is nize's own is logged, once, and not told.
+// fail writes an error. An internal one is logged, once, and not sent to the client.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody reads it
+		return // the client has disconnected
 	}
 	var e *rounds.Error
 	if outage.Is(err) {
@@ -263,5 +264,5 @@ func write(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
+	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }

@@ -1,9 +1,8 @@
-// Package registry asks an MCP registry what servers there are: the official
-// one, or another that speaks its API (v0.1).
+// Package registry queries an MCP registry: the official one, or another with the same API
+// (v0.1).
 //
-// What it answers is written by whoever published a server. It is bounded in
-// size and handed on as data: nothing is run, stored or followed here, and a
-// redirect is not either.
+// Its responses are written by the publishers of servers. They are bounded in size and
+// passed on as data: nothing is run or stored here, and no link or redirect is followed.
 package registry
 
 import (
@@ -24,24 +23,24 @@ import (
 )
 
 const (
-	// Off is the address that asks nobody.
+	// Off is the value that disables lookups.
 	Off = "off"
 
 	patience  = 15 * time.Second
 	maxAnswer = 4 << 20
-	maxText   = 2000 // of a description and the like
-	maxList   = 100  // packages, arguments, variables of one server
+	maxText   = 2000 // of a description and similar texts
+	maxList   = 100  // packages, arguments or variables of one server
 	maxLimit  = 100
 )
 
-// Registry is the one at an address.
+// Registry queries the registry at an address.
 type Registry struct {
-	Address   func() string // registry.url as it is now
+	Address   func() string // the current registry.url
 	Transport http.RoundTripper
 }
 
-// CheckAddress says why an address will not do: what comes over clear text
-// anybody between could have written.
+// CheckAddress returns an error for an unacceptable address: over plain HTTP, anyone on the
+// path could change the responses.
 func CheckAddress(text string) error {
 	if text == Off {
 		return nil
@@ -58,7 +57,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// entry is one server as the API wraps it.
+// entry is one server in the API's wrapper.
 type entry struct {
 	Server api.RegistryServer `json:"server"`
 	Meta   struct {
@@ -76,7 +75,7 @@ func (e entry) server() api.RegistryServer {
 	return s
 }
 
-// Search finds servers by a part of their name.
+// Search returns the servers whose names contain a text.
 func (r *Registry) Search(ctx context.Context, _ store.Caller, req api.SearchRegistryRequest) (api.RegistryPage, error) {
 	if req.Limit < 0 || req.Limit > maxLimit {
 		return api.RegistryPage{}, fmt.Errorf("%w limit %d: use 1 to %d", store.ErrInvalid, req.Limit, maxLimit)
@@ -109,7 +108,7 @@ func (r *Registry) Search(ctx context.Context, _ store.Caller, req api.SearchReg
 	return page, nil
 }
 
-// Get shows one server.
+// Get returns one server.
 func (r *Registry) Get(ctx context.Context, _ store.Caller, req api.RegistryServerRequest) (api.RegistryServer, error) {
 	version := req.Version
 	if version == "" {
@@ -130,11 +129,11 @@ func (r *Registry) Get(ctx context.Context, _ store.Caller, req api.RegistryServ
 	return s, nil
 }
 
-// segment is one name in a path; a version may hold a plus, which some take for
-// a space.
+// segment escapes a name for a path. It also escapes a plus, which a version may contain
+// and some servers decode as a space.
 func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name), "+", "%2B") }
 
-// get asks, and decodes a JSON answer.
+// get sends a request and decodes the JSON response.
 func (r *Registry) get(ctx context.Context, path string, query url.Values, into any) error {
 	address := r.Address()
 	if address == Off {
@@ -184,8 +183,7 @@ func unavailable(address, why string) error {
 	return &api.Error{Code: "unavailable", Message: fmt.Sprintf("the MCP registry at %s can't be asked: %s; servers add with a command or --url needs none", address, why)}
 }
 
-// bound cuts what is too long or too much: a description to a readable length,
-// lists to a size that somebody could answer.
+// bound truncates texts to a readable length and lists to a reasonable size.
 func bound(s *api.RegistryServer) {
 	for _, t := range []*string{&s.Name, &s.Title, &s.Description, &s.Version, &s.Status, &s.WebsiteURL} {
 		*t = store.Clip(*t, maxText)

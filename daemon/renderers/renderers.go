@@ -1,5 +1,5 @@
-// Package renderers has the renderers that admins set for tools, whatever server or
-// extension these are of.
+// Package renderers stores the renderers that admins set for tools of any server or
+// extension.
 package renderers
 
 import (
@@ -13,18 +13,18 @@ import (
 	"nize/store/display"
 )
 
-// Renderers are the operations on them.
+// Renderers implements the operations on renderers.
 type Renderers struct {
 	Store display.Store
 	Set   *renderer.Set
-	// Tool finds a tool that there is now.
+	// Tool returns a current tool.
 	Tool func(id string) (*policy.Tool, bool)
-	// IDs are those of all tools.
+	// IDs returns the ids of all tools.
 	IDs func(ctx context.Context) ([]string, error)
 }
 
-// Load takes over those that are stored. One that can't be read any more is left out:
-// its tool's results are text.
+// Load loads the stored renderers. It skips one that can no longer be decoded: its tool's
+// results are then shown as text.
 func (r *Renderers) Load(ctx context.Context) error {
 	list, err := r.Store.ListRenderers(ctx)
 	for _, one := range list {
@@ -38,7 +38,7 @@ func (r *Renderers) Load(ctx context.Context) error {
 	return err
 }
 
-// Get shows the one of a tool.
+// Get returns a tool's renderer.
 func (r *Renderers) Get(ctx context.Context, _ store.Caller, req api.ToolRequest) (none display.Renderer, err error) {
 	list, err := r.Store.ListRenderers(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *Renderers) Get(ctx context.Context, _ store.Caller, req api.ToolRequest
 	return none, store.Mark(fmt.Errorf("no renderer is set for %s; set one with nizectl tools renderer set %s FILE", req.ID, req.ID), store.ErrNotFound)
 }
 
-// Put sets the one of a tool.
+// Put sets a tool's renderer.
 func (r *Renderers) Put(ctx context.Context, by store.Caller, req api.PutRendererRequest) (none display.Renderer, err error) {
 	t, ok := r.Tool(req.ID)
 	if !ok || t.Server == policy.BuiltinServer {
@@ -73,7 +73,7 @@ func (r *Renderers) Put(ctx context.Context, by store.Caller, req api.PutRendere
 	return r.Get(ctx, by, api.ToolRequest{ID: t.ID()})
 }
 
-// Remove takes the one of a tool away: an extension's own is used again, or text.
+// Remove removes a tool's renderer. The one of its extension is then used again, or text.
 func (r *Renderers) Remove(ctx context.Context, by store.Caller, req api.ToolRequest) (none api.Empty, err error) {
 	if _, err := r.Get(ctx, by, req); err != nil {
 		return none, err
