@@ -9,9 +9,9 @@ import (
 	"nize/store/printable"
 )
 
-// PlainCard is a waiting call in plain lines, with what its card in a chat has
-// (bots.PartsOf): every argument whole, what comes from outside escaped, and
-// what a server or a model says of it behind a bar, marked as their claim.
+// PlainCard formats a waiting call as plain text with the content of its card in a chat
+// (bots.PartsOf): all arguments in full, external text escaped, and claims of a server or a
+// model prefixed with a bar and marked as claims.
 func PlainCard(card store.Card, until, now time.Time) string {
 	head, name := printable.Escape(card.Tool), ""
 	if title := strings.Join(strings.Fields(card.Title), " "); title != "" {
@@ -22,7 +22,7 @@ func PlainCard(card store.Card, until, now time.Time) string {
 	for _, w := range card.Warnings {
 		b.WriteString("\nwarning: " + printable.Escape(w.String()))
 	}
-	args, _ := printable.PrettyJSON(card.Args) // what is no JSON comes back quoted
+	args, _ := printable.PrettyJSON(card.Args) // invalid JSON is returned quoted
 	b.WriteString("\n  " + strings.ReplaceAll(args, "\n", "\n  "))
 	fmt.Fprintf(&b, "\nserver %s\nasked by %s", printable.Escape(card.Server), printable.Escape(card.By))
 	fmt.Fprintf(&b, "\nuntil %s (in %s)", until.UTC().Format("2006-01-02 15:04:05 MST"), store.SpanText(max(until.Sub(now), 0).Round(time.Second)))
@@ -42,8 +42,8 @@ func PlainCard(card store.Card, until, now time.Time) string {
 	return b.String()
 }
 
-// claim writes somebody else's words, if there are any, so that none of their
-// lines can pass for one of nize's own.
+// claim writes another author's text, if there is any, so that none of its lines can be
+// mistaken for one of nize's own.
 func claim(b *strings.Builder, head, text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return

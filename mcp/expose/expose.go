@@ -1,11 +1,13 @@
-// Package expose says what a client sees by name, beside or in place of the five
-// meta-tools, under which names, and in which form.
+// Package expose determines which tools a client sees by name, under which names and in
+// which form.
 //
-// A token's expose: scopes choose: meta (the five, as without any), native
-// (nize's own tools), all (every MCP tool and native one), patterns of tools, or the
-// name of a native one. They decide
-// what is listed and called by name, never what may be used: that is mcp/policy,
-// which is asked for each thing that is listed and again when it is called.
+// These are listed beside or instead of the five meta-tools.
+//
+// A token's expose: scopes choose: meta (the five meta-tools, the default), native (nize's
+// own tools), all (every MCP tool and native one), patterns of tools, or the name of a
+// native tool. They determine the tools that are listed and called by name, never the tools
+// that may be used: mcp/policy decides that, both when a tool is listed and when it is
+// called.
 package expose
 
 import (
@@ -20,24 +22,24 @@ import (
 	"nize/store"
 )
 
-// The modes that are words.
+// The named modes.
 const (
 	Meta   = "meta"
 	Native = "native"
 	All    = "all"
 )
 
-// prefix begins the scopes that are meant here.
+// prefix is the prefix of these scopes.
 const prefix = "expose:"
 
-// Exposure is what one token lists by name. The zero value lists nothing.
+// Exposure is the set of tools that one token lists by name. The zero value lists nothing.
 type Exposure struct {
 	Meta     bool     // the five meta-tools
-	patterns []string // of tools
+	patterns []string // patterns of tools
 }
 
-// Of reads the scopes of a token; without any of these it is meta. own is the
-// reserved server name of nize's own tools.
+// Of returns the exposure of a token's scopes; the default is meta. own is the reserved
+// server name of nize's own tools.
 func Of(scopes []string, own string) Exposure {
 	var e Exposure
 	said := false
@@ -61,11 +63,11 @@ func Of(scopes []string, own string) Exposure {
 	return e
 }
 
-// IsScope says whether a scope is one of these.
+// IsScope reports whether a scope is an expose scope.
 func IsScope(scope string) bool { return strings.HasPrefix(scope, prefix) }
 
-// Check says why a scope of this kind can't be had, or returns nil. native refuses a
-// pattern of native tools that matches none.
+// Check returns an error if such a scope is invalid. native returns an error for a pattern
+// of native tools without a match.
 func Check(scope string, native func(pattern string) error) error {
 	mode := strings.TrimPrefix(scope, prefix)
 	server, tool, ok := store.SplitToolID(mode)
@@ -80,27 +82,27 @@ func Check(scope string, native func(pattern string) error) error {
 	return nil
 }
 
-// NoTool says that no tool at all is listed by name.
+// NoTool reports whether no tool is listed by name.
 func (e Exposure) NoTool() bool { return len(e.patterns) == 0 }
 
-// Tool says whether a tool is listed by name. "all" are the tools of MCP servers
-// and the native ones; those beside the five (own says that it is one) are asked for by
-// native or by name.
+// Tool reports whether a tool is listed by name. "all" includes the tools of MCP servers
+// and the native ones; nize's own tools besides the five (own is true) require native or
+// their name.
 func (e Exposure) Tool(id string, own bool) bool {
 	return slices.ContainsFunc(e.patterns, func(p string) bool { return (p != "*" || !own) && store.MatchTool(p, id) })
 }
 
-// Bounds of a name: what models and other gateways take.
+// Limits of a name, as accepted by models and other gateways.
 const (
 	maxName  = 64
-	headName = 55 // of one that is too long, or that two share
+	headName = 55 // prefix of a name that is too long, or not unique
 )
 
-// Names gives each of ids, which are server:name, the name that a client sees:
-// server__name, with "_" for what models don't take in a name. What is too long,
-// or what two would share, is cut and ends in a hash of the id. All of those that
-// would share one are changed so: no name passes from one tool to another when a
-// server gains a tool, which a client would then call unawares.
+// Names maps each of ids, in the form server:name, to the name that a client sees:
+// server__name, with "_" for characters that models don't accept in a name. Names that are
+// too long or not unique are cut and end in a hash of the id. All ids with the same name
+// are changed: a name never moves from one tool to another when a server gains a tool,
+// because a client would then unknowingly call the other one.
 func Names(ids []string) map[string]string {
 	owner := make(map[string]string, len(ids)) // by name
 	for _, id := range ids {
@@ -134,27 +136,27 @@ func plainName(id string) string {
 	}, server+"__"+name)
 }
 
-// Feature says whether a prompt or resource is listed: no meta-tool reaches one,
-// so that those of all servers are there where the five meta-tools are.
+// Feature reports whether a prompt or resource is listed. No meta-tool reaches them, so
+// those of all servers are listed together with the five meta-tools.
 func (e Exposure) Feature(id string) bool {
 	return e.Meta || store.MatchAny(e.patterns, id)
 }
 
-// NoFeature says that no prompt or resource can be.
+// NoFeature reports whether no prompt or resource can be listed.
 func (e Exposure) NoFeature(own string) bool {
 	return !e.Meta && !slices.ContainsFunc(e.patterns, func(p string) bool {
 		return !strings.HasPrefix(p, "native:") && !strings.HasPrefix(p, own+":")
 	})
 }
 
-// addressScheme begins the address that a resource has at nize.
+// addressScheme is the scheme of nize's addresses of resources.
 const addressScheme = "nize://"
 
-// Address is the address of a server's resource, or of a template of them, at
-// nize: two servers may have one of the same.
+// Address returns nize's address of a server's resource, or of a template of resources: two
+// servers may have resources with the same URI.
 func Address(server, uri string) string { return addressScheme + server + "/" + uri }
 
-// SplitAddress cuts such an address; ok is false for a server's own.
+// SplitAddress splits such an address. It returns ok false for a server's own URI.
 func SplitAddress(address string) (server, uri string, ok bool) {
 	rest, ok := strings.CutPrefix(address, addressScheme)
 	if !ok {
@@ -163,7 +165,7 @@ func SplitAddress(address string) (server, uri string, ok bool) {
 	return strings.Cut(rest, "/")
 }
 
-// TemplateMatches says whether a server's template of addresses has one.
+// TemplateMatches reports whether a server's URI template matches a URI.
 func TemplateMatches(template, uri string) bool {
 	t, err := uritemplate.New(template)
 	return err == nil && t.Regexp().MatchString(uri)

@@ -13,14 +13,14 @@ import (
 	"nize/store/toolschema"
 )
 
-// anyOutput is the first version of the protocol in which structured content, and
-// the root of its schema, may be of any type.
+// anyOutput is the first protocol version in which structured content, and the root of its
+// schema, may be of any type.
 const anyOutput = "2026-07-28"
 
-// Tool is a server's tool as a client of a version of the protocol sees it: as
-// listed, under another name, but for its view, which is told apart. Clients drop a
-// whole list for a schema that they don't take, so an input schema gets the root
-// that all require, and one of results is left out if older clients take no such root.
+// Tool returns a server's tool as a client of a protocol version sees it: as listed, under
+// another name, without its view, which is announced separately. Clients drop a whole list
+// because of one unacceptable schema, so an input schema gets the root type that all
+// require, and an output schema is omitted if older clients don't accept its root type.
 func Tool(name string, t *store.Tool, version string) *sdk.Tool {
 	out := &sdk.Tool{
 		Name: name, Title: t.Title, Description: t.Description, InputSchema: toolschema.Listed(t.InputSchema),
@@ -36,8 +36,8 @@ func Tool(name string, t *store.Tool, version string) *sdk.Tool {
 	return out
 }
 
-// Structured returns the structured content of a result as a client of a version of
-// the protocol takes it: older ones drop a result in which it is no object.
+// Structured returns the structured content of a result as a client of a protocol version
+// accepts it: older clients drop a result in which it is not an object.
 func Structured(content json.RawMessage, version string) json.RawMessage {
 	if version >= anyOutput || IsObject(content) {
 		return content
@@ -50,8 +50,8 @@ func IsObject(raw json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
-// MetaOf reads a _meta object with its numbers as they were written; nil for what
-// is none.
+// MetaOf parses a _meta object and keeps its numbers as written. It returns nil for any
+// other value.
 func MetaOf(raw json.RawMessage) sdk.Meta {
 	if len(raw) == 0 {
 		return nil
@@ -65,8 +65,8 @@ func MetaOf(raw json.RawMessage) sdk.Meta {
 	return m
 }
 
-// WithoutViews takes out what servers, and nize for itself, keep of views in a _meta:
-// who shows views is told of them apart.
+// WithoutViews removes the fields about views, of servers and of nize itself, from a _meta:
+// clients that show views get them separately.
 func WithoutViews(m sdk.Meta) sdk.Meta {
 	maps.DeleteFunc(m, func(key string, _ any) bool {
 		return key == "ui" || strings.HasPrefix(key, "ui/") || strings.HasPrefix(key, "nize/") || key == "openai/outputTemplate" || strings.HasPrefix(key, "openai/widget")
@@ -82,7 +82,7 @@ func iconsOf(raw json.RawMessage) []sdk.Icon {
 	return list
 }
 
-// Prompt is a server's prompt as a client sees it.
+// Prompt returns a server's prompt as a client sees it.
 func Prompt(name string, t *store.Tool) *sdk.Prompt {
 	p := &sdk.Prompt{}
 	read(t, p)
@@ -90,7 +90,7 @@ func Prompt(name string, t *store.Tool) *sdk.Prompt {
 	return p
 }
 
-// Resource is a server's resource as a client sees it.
+// Resource returns a server's resource as a client sees it.
 func Resource(t *store.Tool) *sdk.Resource {
 	r := &sdk.Resource{}
 	read(t, r)
@@ -99,7 +99,7 @@ func Resource(t *store.Tool) *sdk.Resource {
 	return r
 }
 
-// Template is a server's template of resources as a client sees it.
+// Template returns a server's resource template as a client sees it.
 func Template(t *store.Tool) *sdk.ResourceTemplate {
 	r := &sdk.ResourceTemplate{}
 	read(t, r)
@@ -108,6 +108,5 @@ func Template(t *store.Tool) *sdk.ResourceTemplate {
 	return r
 }
 
-// read reads what the server listed. A member of another type than the protocol's
-// is left as it is empty.
+// read decodes the server's definition. A member of the wrong type stays empty.
 func read(t *store.Tool, into any) { _ = json.Unmarshal(t.Meta, into) }

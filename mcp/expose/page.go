@@ -2,8 +2,8 @@ package expose
 
 import sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-// FirstPage is the request for a list without its cursor: the SDK's own first page
-// has all that it knows.
+// FirstPage returns the request for a list without its cursor: the SDK's own first page
+// contains all that it has.
 func FirstPage(req sdk.Request) sdk.Request {
 	switch r := req.(type) {
 	case *sdk.ListPromptsRequest:
@@ -22,7 +22,7 @@ func FirstPage(req sdk.Request) sdk.Request {
 	return req
 }
 
-// CursorOf is where a request for a list goes on.
+// CursorOf returns the cursor of a request for a list.
 func CursorOf(req sdk.Request) string {
 	switch r := req.(type) {
 	case *sdk.ListPromptsRequest:
@@ -41,14 +41,14 @@ func CursorOf(req sdk.Request) string {
 	return ""
 }
 
-// A page of a list: some clients read no second one.
+// Limits of a page of a list. They are high, because some clients don't read a second page.
 const (
 	pageTools = 1000
 	pageBytes = 4 << 20
 )
 
-// Page cuts a sorted list after the item whose key is the cursor, and at the
-// bounds of a page.
+// Page returns the part of a sorted list after the item whose key is the cursor, up to the
+// limits of a page.
 func Page[T any](all []T, after string, of func(T) (key string, size int)) (list []T, next string) {
 	list = []T{}
 	size := 0

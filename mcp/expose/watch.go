@@ -10,19 +10,19 @@ import (
 	"nize/store"
 )
 
-// The lists whose changes a client is told of.
+// The notifications about changed lists.
 const (
 	ToolsChanged     = "notifications/tools/list_changed"
 	PromptsChanged   = "notifications/prompts/list_changed"
 	ResourcesChanged = "notifications/resources/list_changed"
 )
 
-// Lists are digests of the lists that one caller sees, by the notice of a change.
+// Lists holds digests of the lists that one caller sees, by the notification of a change.
 type Lists map[string][32]byte
 
-// Watch knows which sessions want to be told that a list of theirs changed. The
-// SDK tells all of its sessions; Watch says to which it is true. Its zero value
-// is ready and safe for concurrent use.
+// Watch tracks the sessions that want notifications about changes of their lists. The SDK
+// notifies all of its sessions; Watch determines which of them are affected. Its zero value
+// is ready for use and safe for concurrent use.
 type Watch struct {
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*watched
@@ -30,12 +30,12 @@ type Watch struct {
 
 type watched struct {
 	by    store.Caller
-	shows bool // views
+	shows bool // its client shows views
 	lists Lists
-	due   []string // notices that are on their way to it
+	due   []string // notifications that are due
 }
 
-// Begin watches the lists of a session, as they are now; shows says that its client
+// Begin starts watching a session with its current lists. shows reports whether its client
 // shows views.
 func (w *Watch) Begin(s *sdk.ServerSession, by store.Caller, shows bool, lists Lists) {
 	w.mu.Lock()
@@ -46,16 +46,17 @@ func (w *Watch) Begin(s *sdk.ServerSession, by store.Caller, shows bool, lists L
 	w.sessions[s] = &watched{by: by, shows: shows, lists: lists}
 }
 
-// End forgets a session.
+// End stops watching a session.
 func (w *Watch) End(s *sdk.ServerSession) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.sessions, s)
 }
 
-// Compare looks at the lists of every session again, forgets those that are not
-// live any more, and returns the notices that somebody is due. look is asked once
-// for all sessions of a token that show views, or don't; where it fails the session is told of everything.
+// Compare compares the lists of every session again, forgets sessions that are no longer
+// live, and returns the notifications that are due for any session. look is called once for
+// all sessions of a token that show views, and once for the others; if it fails, the
+// session gets all notifications.
 func (w *Watch) Compare(live iter.Seq[*sdk.ServerSession], look func(by store.Caller, shows bool) (Lists, error)) []string {
 	type owner struct {
 		user, token string
@@ -107,8 +108,8 @@ func (w *Watch) Compare(live iter.Seq[*sdk.ServerSession], look func(by store.Ca
 	return notices
 }
 
-// TakeDue says whether a notice that goes to a session is true of it. It is so
-// once for each change.
+// TakeDue reports whether a notification to a session is due. It returns true once per
+// change.
 func (w *Watch) TakeDue(s *sdk.ServerSession, notice string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"nize/store/hooks"
 )
 
-// Set are the hooks that admins and people configured. It is safe for concurrent use; the
-// zero value of what it hands to hooks is enough for those that don't need it.
+// Set holds the hooks that admins and people configured. It is safe for concurrent use. The
+// fields for hook types that aren't used may have zero values.
 type Set struct {
 	Store  hooks.Store
 	Spawn  func(process.Command) (process.Child, error) // for exec
@@ -28,7 +28,7 @@ type Set struct {
 	current atomic.Pointer[[]configured]
 }
 
-// Events takes what an audit hook has to say.
+// Events stores the events of audit hooks.
 type Events interface {
 	AddEvent(by store.Caller, e store.Event)
 }
@@ -41,8 +41,8 @@ type configured struct {
 	hook   mcp.Hook
 }
 
-// Reload reads the hooks again; calls that begin after it returns meet them. What
-// did not change goes on counting where it was.
+// Reload reads the hooks again; calls that begin after it returns use them. Unchanged hooks
+// keep their counters.
 func (s *Set) Reload(ctx context.Context) error {
 	list, err := s.Store.ListHooks(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Set) Reload(ctx context.Context) error {
 	return nil
 }
 
-// running returns the runner of a revision that is in force, or nil.
+// running returns the runner of a revision that is in use, or nil.
 func (s *Set) running(id string, revision uint64) mcp.Hook {
 	if list := s.current.Load(); list != nil {
 		for _, c := range *list {
@@ -72,8 +72,8 @@ func (s *Set) running(id string, revision uint64) mcp.Hook {
 	return nil
 }
 
-// runner is what runs a hook. One that can't be made out, which was checked when
-// it was stored, fails at every call.
+// runner returns the implementation of a hook. An invalid hook fails every call; its
+// configuration was validated when it was stored.
 func (s *Set) runner(h hooks.Hook) mcp.Hook {
 	if r := s.running(h.ID, h.Revision); r != nil {
 		return r
@@ -116,8 +116,8 @@ func (s *Set) At(ctx context.Context, ref store.HookRef) (mcp.Hook, error) {
 	return s.runner(h), nil
 }
 
-// newest runs in the place of a person's revision that is no longer kept: the hook
-// as it is now, or nothing if its owner removed or disabled it.
+// newest replaces a person's revision that is no longer stored: it returns the hook's
+// current revision, or a hook that does nothing if its owner removed or disabled it.
 func (s *Set) newest(ref store.HookRef) mcp.Hook {
 	if list := s.current.Load(); list != nil {
 		for _, c := range *list {
@@ -129,7 +129,7 @@ func (s *Set) newest(ref store.HookRef) mcp.Hook {
 	return named{hooks.Hook{ID: ref.ID, Revision: ref.Revision, Name: ref.Name}}
 }
 
-// Around lists the records of the hooks around a user's use of a tool, in order.
+// Around returns the records of the hooks around a user's use of a tool, in order.
 func (s *Set) Around(user, tool string) (list []hooks.Hook) {
 	if current := s.current.Load(); current != nil {
 		for _, c := range *current {
@@ -141,7 +141,7 @@ func (s *Set) Around(user, tool string) (list []hooks.Hook) {
 	return list
 }
 
-// Check says why a hook's configuration is not one of its type.
+// Check returns an error if a hook's configuration is not valid for its type.
 func (s *Set) Check(h hooks.Hook) error {
 	if _, err := s.build(h); err != nil {
 		return store.Errorf("%w config of hook %s: %w", store.ErrInvalid, h.Name, err)
@@ -149,17 +149,17 @@ func (s *Set) Check(h hooks.Hook) error {
 	return nil
 }
 
-// Trial is what one hook did with a sample call.
+// Trial is the result of one hook for a sample call.
 type Trial struct {
 	Point    string
 	Decision string // allow, deny, change or failed
 	Reason   string
-	Args     json.RawMessage // before
-	Result   json.RawMessage // after
+	Args     json.RawMessage // set for before
+	Result   json.RawMessage // set for after
 }
 
-// Try runs a hook, by itself and with nothing counted, before and after a sample
-// call. The after-hook runs where the before-hook succeeded.
+// Try runs a single hook, without counting, before and after a sample call. The after-hook
+// runs if the before-hook succeeded.
 func (s *Set) Try(ctx context.Context, h hooks.Hook, inv *mcp.Invocation, result json.RawMessage) ([]Trial, error) {
 	fresh := &Set{Spawn: s.Spawn, Events: nobody{}, Now: s.Now}
 	r, err := fresh.build(h)
@@ -211,7 +211,7 @@ type nobody struct{}
 
 func (nobody) AddEvent(store.Caller, store.Event) {}
 
-// build makes what runs a hook of its record.
+// build returns the implementation of a hook's record.
 func (s *Set) build(h hooks.Hook) (mcp.Hook, error) {
 	n := named{h}
 	switch h.Type {
@@ -235,7 +235,7 @@ func (s *Set) build(h hooks.Hook) (mcp.Hook, error) {
 	return nil, store.Unknown("hook type", h.Type, hooks.Types)
 }
 
-// decode reads a configuration, in which nothing may stand that does nothing.
+// decode parses a configuration, which must not contain fields without effect.
 func decode(h hooks.Hook, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(h.Config))
 	dec.DisallowUnknownFields()
@@ -252,7 +252,7 @@ func decode(h hooks.Hook, into any) error {
 	return nil
 }
 
-// named is what every configured hook is: its record.
+// named is embedded in every configured hook: it holds the record.
 type named struct{ record hooks.Hook }
 
 func (n named) Ref() store.HookRef                          { return n.record.Ref() }
@@ -269,7 +269,7 @@ type broken struct {
 func (b broken) Before(context.Context, *mcp.Invocation) error               { return b.err }
 func (b broken) After(context.Context, *mcp.Invocation, *store.Result) error { return b.err }
 
-// recorder leaves an event of each use, with its outcome and duration.
+// recorder stores an event for each use, with its outcome and duration.
 type recorder struct {
 	named
 	events Events
@@ -308,8 +308,8 @@ func callID(inv *mcp.Invocation) string {
 	return inv.Call.ID
 }
 
-// accessList refuses what its patterns say, of what its scope and tool match; with
-// no patterns it asks the gateway's own rules again.
+// accessList denies calls by its patterns, among those that its scope and tool match.
+// Without patterns it applies the gateway's own rules again.
 type accessList struct {
 	named
 	Allow []string `json:"allow"`
@@ -336,15 +336,15 @@ func (a *accessList) Access(_ context.Context, inv *mcp.Invocation) error {
 	return inv.Allowed()
 }
 
-// truncation asks for less of a result than is passed on by default; it is cut
-// where the built-in one cuts, when every other hook has seen the whole.
+// truncation lowers the limit of a result's size. The built-in hook applies it, after all
+// other hooks have seen the whole result.
 type truncation struct {
 	named
 	Bytes int `json:"bytes"`
 	Items int `json:"items"`
 }
 
-// minBytes is what a marker and some of the result need.
+// minBytes is the minimum for a marker and a part of the result.
 const minBytes = 64
 
 func newTruncation(n named) (mcp.Hook, error) {
@@ -360,13 +360,13 @@ func newTruncation(n named) (mcp.Hook, error) {
 
 func (t *truncation) After(_ context.Context, inv *mcp.Invocation, _ *store.Result) error {
 	if inv.Point != mcp.AroundMeta && inv.Tool == mcp.ReadResult {
-		return nil // by which the rest is read
+		return nil // it reads the rest of truncated results
 	}
 	inv.MaxBytes, inv.MaxItems = least(inv.MaxBytes, t.Bytes), least(inv.MaxItems, t.Items)
 	return nil
 }
 
-// least is the smaller of two bounds, of which 0 is none.
+// least returns the smaller of two limits; 0 means unlimited.
 func least(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b

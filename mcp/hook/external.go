@@ -17,7 +17,7 @@ import (
 	"nize/store/webhook"
 )
 
-// question is what a hook outside of nize is sent.
+// question is sent to a hook outside of nize.
 type question struct {
 	Point     string          `json:"point"`           // before or after
 	Again     bool            `json:"again,omitempty"` // a person's own hook changed the arguments after the first time
@@ -32,7 +32,7 @@ type question struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
-// reply is what it answers; anything else is a failure of the hook.
+// reply is its answer; any other answer is a failure of the hook.
 type reply struct {
 	Decision  string          `json:"decision"` // allow, deny or change
 	Reason    string          `json:"reason"`
@@ -41,14 +41,14 @@ type reply struct {
 }
 
 const (
-	// maxReply bounds what a hook may answer: a whole result, changed.
+	// maxReply is the maximum size of an answer, which may contain a whole changed result.
 	maxReply  = 16 << 20
 	maxReason = 500
-	// longestHook bounds the time that a hook may be given.
+	// longestHook is the maximum timeout that a hook may have.
 	longestHook = time.Minute
 )
 
-// external is a hook that somebody else answers.
+// external is a hook that runs outside of nize.
 type external struct {
 	named
 	limit time.Duration
@@ -58,7 +58,7 @@ type external struct {
 
 func (e *external) Limit() time.Duration { return e.limit }
 
-// setLimit reads a timeout; none is that of every hook.
+// setLimit parses a timeout; "" means the default of all hooks.
 func (e *external) setLimit(text string) error {
 	e.limit = mcp.HookTime
 	if text == "" {
@@ -81,7 +81,7 @@ func (e *external) question(point string, inv *mcp.Invocation) question {
 		Scope: string(e.record.Scope), Surface: inv.By.Surface, Time: e.now().UTC(), Arguments: args}
 }
 
-// put asks, and reads the answer. A denial is its error.
+// put sends the question and reads the answer. It returns a denial as an error.
 func (e *external) put(ctx context.Context, q question) (reply, error) {
 	text, err := e.ask(ctx, encode(q))
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *external) put(ctx context.Context, q question) (reply, error) {
 	return r, err
 }
 
-// readReply reads what a hook answered at a point.
+// readReply parses a hook's answer at a point.
 func readReply(text []byte, point string) (r reply, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, errors.New("its answer is not a JSON object of that form")
@@ -157,16 +157,16 @@ func (e *external) After(ctx context.Context, inv *mcp.Invocation, res *store.Re
 	if err := json.Unmarshal(r.Result, &shape); err != nil {
 		return errors.New("it changed the result to what is none")
 	}
-	if res.Error != nil { // nize's own words about a call that brought nothing: they stay
+	if res.Error != nil { // keep nize's own message about a call without a result
 		return nil
 	}
 	res.Raw, res.Shown, res.IsError = r.Result, nil, shape.IsError
 	return nil
 }
 
-// newExec is a hook that a command answers: it gets the question on its standard
-// input. It is a process group of its own with an environment of nothing but a
-// path; what it says on standard error is nobody's.
+// newExec returns a hook that runs a command, which gets the question on its standard
+// input. It runs in its own process group with an environment that only contains a path;
+// its standard error is ignored.
 func newExec(n named, spawn func(process.Command) (process.Child, error), now func() time.Time) (mcp.Hook, error) {
 	var config struct {
 		Command []string `json:"command"`
@@ -190,11 +190,11 @@ func newExec(n named, spawn func(process.Command) (process.Child, error), now fu
 	return e, e.setLimit(config.Timeout)
 }
 
-// cleanPath is the only variable besides the language that a command sees.
+// cleanPath is the only variable, besides the language, in a command's environment.
 const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// newWebhook is a hook that an HTTP service answers. An admin chose its address,
-// so it may be anywhere; it is asked without a proxy, and not where it redirects.
+// newWebhook returns a hook that calls an HTTP service. An admin chose its URL, so it may
+// be at any address; requests use no proxy and follow no redirects.
 func newWebhook(n named, now func() time.Time) (mcp.Hook, error) {
 	var config struct {
 		URL     string `json:"url"`

@@ -1,7 +1,7 @@
-// Package hook holds what may stand around every use of a meta-tool and every
-// call of a tool. Audit, access control and the truncation of results are built
-// in; the roof lists them in that order. What admins configure besides runs
-// within them: see [Set].
+// Package hook implements the hooks that run around uses of meta-tools and calls of tools.
+//
+// Audit, access control and the truncation of results are built in and run in that order.
+// The hooks that admins and people configure run within them: see [Set].
 package hook
 
 import (
@@ -19,9 +19,9 @@ import (
 	"nize/store"
 )
 
-// Audit is always the first hook. A call's own transitions are events by
-// construction, since the store writes both in one transaction; Audit adds the
-// use of a meta-tool, with its outcome and duration.
+// Audit is always the first hook. A call's own state changes always have events, since the
+// store writes both in one transaction; Audit adds an event for the use of a meta-tool,
+// with its outcome and duration.
 type Audit struct {
 	Events interface {
 		AddEvent(by store.Caller, e store.Event)
@@ -53,7 +53,7 @@ func (a Audit) After(ctx context.Context, inv *mcp.Invocation, r *store.Result) 
 		Args   json.RawMessage `json:"args"`
 		TookUS int64           `json:"took_us"`
 		Code   store.Code      `json:"code,omitempty"`
-		Thread string          `json:"thread,omitempty"` // so that it goes when the conversation is forgotten
+		Thread string          `json:"thread,omitempty"` // so that it is deleted with the conversation
 	}{store.Redact(inv.Args, 512), took.Microseconds(), code, inv.Scope.Thread})
 	if err != nil {
 		return fmt.Errorf("describing the use of %s: %w", inv.Tool, err)
@@ -62,9 +62,9 @@ func (a Audit) After(ctx context.Context, inv *mcp.Invocation, r *store.Result) 
 	return nil
 }
 
-// Access refuses a call whose tool its caller may not use. The gateway looks
-// tools up among the usable ones already; the hook asks again at the moment of
-// the call, so that a way around the look-up is no way to the tool.
+// Access denies a call whose tool its caller may not use. The gateway already searches only
+// usable tools; the hook checks again at the time of the call, so that bypassing the search
+// doesn't give access to the tool.
 type Access struct{}
 
 var _ mcp.LimitedHook = Access{}
@@ -77,11 +77,11 @@ func (Access) Before(_ context.Context, inv *mcp.Invocation) error { return inv.
 
 func (Access) After(context.Context, *mcp.Invocation, *store.Result) error { return nil }
 
-// Truncate cuts what is passed on of a long result. The whole stays with the
-// stored call, and the marker names the tool that reads on.
+// Truncate truncates long results. The whole result is stored with the call, and the marker
+// names the tool that reads the rest.
 type Truncate struct {
-	Bytes func() int // at most so many are passed on
-	Items int        // at most so many content items
+	Bytes func() int // limit of the bytes that are passed on
+	Items int        // limit of the content items
 }
 
 var _ mcp.LimitedHook = Truncate{}
@@ -107,15 +107,15 @@ func (t Truncate) After(_ context.Context, inv *mcp.Invocation, r *store.Result)
 	return nil
 }
 
-// isTool says whether a tool was called. A prompt or resource is read by a client
-// that asked for the whole of it, in a form of its own.
+// isTool reports whether a tool was called. A prompt or resource is read by a client that
+// requested the whole of it, in its own form.
 func isTool(c *store.Call) bool {
 	kind, _ := feature.Of(c.Tool)
 	return kind == ""
 }
 
-// cut keeps whole items while they fit, the head of the first text that does
-// not, and drops structuredContent, which cannot be cut and stay true.
+// cut keeps whole items while they fit, then the beginning of the first text that doesn't,
+// and drops structuredContent, which would be wrong if it were cut.
 func (t Truncate) cut(call string, raw json.RawMessage, limit int) (json.RawMessage, error) {
 	var result struct {
 		Content    []json.RawMessage `json:"content"`
@@ -171,7 +171,7 @@ func wrap(item json.RawMessage) json.RawMessage {
 	return append(append(json.RawMessage(`{"content":[`), item...), `]}`...)
 }
 
-// asCallError says whether an error is a hook's own word.
+// asCallError reports whether an error is a hook's own decision.
 func asCallError(err error, said **store.CallError) bool { return errors.As(err, said) }
 
 func textItem(text string) json.RawMessage {
@@ -180,7 +180,7 @@ func textItem(text string) json.RawMessage {
 		Text string `json:"text"`
 	}{"text", text})
 	if err != nil {
-		panic(err) // a string always encodes
+		panic(err) // unreachable: a string always encodes
 	}
 	return b
 }

@@ -11,11 +11,10 @@ import (
 	"nize/store"
 )
 
-// rateLimit allows so many calls per interval, for each user, server or tool. It
-// counts the calls of tools; uses of meta-tools where its tool names one, so that
-// a call by execute_tool counts once. What was refused does not count. Counters
-// live in memory: a restart begins anew, and what must outlast it is a budget of
-// calls, which is kept.
+// rateLimit allows a number of calls per interval, for each user, server or tool. It counts
+// calls of tools, and uses of a meta-tool only if its tool names one, so that a call
+// through execute_tool counts once. Denied calls don't count. Counters are in memory and
+// reset by a restart; use a budget of calls, which is stored, if they must survive it.
 type rateLimit struct {
 	named
 	Calls int      `json:"calls"`
@@ -29,7 +28,7 @@ type rateLimit struct {
 	calls map[string][]time.Time // of the last interval, oldest first
 }
 
-// Bounds of a limit.
+// Limits of a configuration.
 const (
 	maxCalls    = 100_000
 	maxPer      = 24 * time.Hour
@@ -68,7 +67,7 @@ func (l *rateLimit) Before(_ context.Context, inv *mcp.Invocation) error {
 	return nil
 }
 
-// take counts a call, or says how long to wait until one is free.
+// take counts a call, or returns how long to wait until one is allowed.
 func (l *rateLimit) take(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,19 +14,19 @@ import (
 	"nize/store"
 )
 
-// sanitizer changes or forbids arguments, rule by rule.
+// sanitizer changes or forbids arguments by a list of rules.
 type sanitizer struct {
 	named
 	Rules []*sanitizerRule `json:"rules"`
 }
 
-// sanitizerRule is about the value at a JSON pointer (RFC 6901), where a pattern
-// is given only if that is a text which it matches.
+// sanitizerRule applies to the value at a JSON pointer (RFC 6901). With a pattern it only
+// applies if the value is a string that matches.
 //
-//	strip    takes the value away
-//	default  puts a value where there is none
-//	redact   puts value, or [redacted], in its place; with a pattern, in the
-//	         place of what matches
+//	strip    removes the value
+//	default  sets a missing value
+//	redact   replaces it with value or [redacted]; with a pattern, replaces
+//	         the matching parts
 //	forbid   refuses the call
 type sanitizerRule struct {
 	Pointer string          `json:"pointer"`
@@ -35,7 +35,7 @@ type sanitizerRule struct {
 	Value   json.RawMessage `json:"value"`
 
 	path    []string
-	pattern *regexp.Regexp // nil: any value
+	pattern *regexp.Regexp // nil for any value
 }
 
 const redacted = "[redacted]"
@@ -102,7 +102,7 @@ func (s *sanitizer) Before(ctx context.Context, inv *mcp.Invocation) error {
 		args = json.RawMessage("{}")
 	}
 	for _, r := range s.Rules {
-		if err := ctx.Err(); err != nil { // many rules on long arguments
+		if err := ctx.Err(); err != nil { // many rules on long arguments take time
 			return err
 		}
 		forbidden := false
@@ -125,7 +125,7 @@ func (s *sanitizer) Before(ctx context.Context, inv *mcp.Invocation) error {
 	return nil
 }
 
-// apply is what the rule makes of a value; nil is none.
+// apply returns the rule's replacement of a value; nil means no value.
 func (r *sanitizerRule) apply(v json.RawMessage) (after json.RawMessage, forbidden bool) {
 	if r.Action == "default" {
 		if v == nil {
@@ -154,10 +154,9 @@ func (r *sanitizerRule) apply(v json.RawMessage) (after json.RawMessage, forbidd
 	return encode(r.pattern.ReplaceAllLiteralString(text, by)), false
 }
 
-// edit changes the value at a path and leaves every other byte's meaning as it
-// is: numbers stay as they were written. change is given nil where there is no
-// value, and answers nil for none. A path through what is no object or list
-// leads nowhere; objects are not made on the way.
+// edit changes the value at a path and nothing else: numbers stay as they were written.
+// change gets nil if there is no value, and returns nil to remove it. A path through a
+// value that is neither object nor list has no effect; missing objects are not created.
 func edit(doc json.RawMessage, path []string, change func(json.RawMessage) json.RawMessage) (json.RawMessage, error) {
 	if len(path) == 0 {
 		return change(doc), nil
@@ -206,19 +205,19 @@ func edit(doc json.RawMessage, path []string, change func(json.RawMessage) json.
 	return doc, nil
 }
 
-// encode writes JSON without escaping for HTML.
+// encode encodes JSON without escaping for HTML.
 func encode(v any) json.RawMessage {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // texts and JSON that was read: always encode
+		panic(err) // unreachable: strings and parsed JSON always encode
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// redaction takes what looks like a secret out of results: by its form, and by the
-// name of its field. All other bytes stay as they came.
+// redaction removes strings that look like secrets from results, by their form and by the
+// name of their field. All other bytes are unchanged.
 type redaction struct{ named }
 
 func (redaction) After(_ context.Context, _ *mcp.Invocation, r *store.Result) error {
@@ -240,17 +239,17 @@ func (redaction) After(_ context.Context, _ *mcp.Invocation, r *store.Result) er
 	return nil
 }
 
-// fileBytes is how long a text under data or blob must be to count as a file's
-// content, in which a key's form occurs by chance.
+// fileBytes is the length from which a string under data or blob counts as a file's
+// content, in which the form of a key occurs by chance.
 const fileBytes = 256
 
-// redactStrings goes over the texts of a JSON document.
+// redactStrings redacts the strings of a JSON document.
 func redactStrings(doc json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(doc) {
 		return nil, fmt.Errorf("the result is not valid JSON")
 	}
 	var out bytes.Buffer
-	var names []string // of the field whose value each open object or list is, "" in none
+	var names []string // the field names of the open objects and lists, "" if none
 	name := ""
 	for i := 0; i < len(doc); i++ {
 		switch c := doc[i]; c {
@@ -264,7 +263,7 @@ func redactStrings(doc json.RawMessage) (json.RawMessage, error) {
 		case ',':
 			name = ""
 			if n := len(names); n > 0 {
-				name = names[n-1] // of a list's items; in an object the next name follows
+				name = names[n-1] // for a list's items; in an object the next name follows
 			}
 		case '"':
 			end := i + 1
@@ -280,7 +279,7 @@ func redactStrings(doc json.RawMessage) (json.RawMessage, error) {
 			}
 			if rest := bytes.TrimLeft(doc[end+1:], " \t\r\n"); len(rest) > 0 && rest[0] == ':' {
 				if name = text; len(names) > 0 && store.SecretName(names[len(names)-1]) {
-					name = names[len(names)-1] // what stands below a secret's name is secret too
+					name = names[len(names)-1] // values nested below a secret's name are secret too
 				}
 				out.Write(doc[i : end+1])
 			} else if hidden := redactString(name, text); hidden != text {
