@@ -1,10 +1,10 @@
-// Package commandline reads command lines as a shell would, to find out what a
-// standing answer with a pattern may cover.
+// Package commandline parses command lines like a shell, to determine what a standing
+// answer with a pattern may cover.
 //
-// A pattern is compared to text, and a shell runs more than text: "git status; rm -rf ."
-// begins with "git status". So a pattern covers only a line that is one plain command:
-// one program, literal arguments, no operator, redirection, expansion or assignment.
-// Shells differ; what any of them could read as more than that is not plain.
+// A pattern is compared with text, but a shell runs more than text: "git status; rm -rf ."
+// begins with "git status". So a pattern covers only a line that is one plain command: one
+// program, literal arguments, no operator, redirection, expansion or assignment. Shells
+// differ; a line that any of them could parse as more than that is not plain.
 package commandline
 
 import (
@@ -17,12 +17,12 @@ import (
 	"nize/store"
 )
 
-// fields are the names under which tools take a command line.
+// fields lists the argument names that tools use for a command line.
 var fields = []string{"command", "cmd", "command_line", "commandline", "script", "bash_command"}
 
-// Covers reports whether a pattern with wildcards may stand for these arguments: each
-// command line that a wildcard of it lets through is plain. It doesn't compare the two;
-// both are JSON objects. What can't be read is not covered.
+// Covers reports whether a pattern with wildcards may cover these arguments: each command
+// line that one of its wildcards matches is plain. It doesn't compare the two; both are
+// JSON objects. Unreadable arguments are not covered.
 func Covers(pattern, args json.RawMessage) bool {
 	var want, got map[string]any
 	if len(pattern) == 0 {
@@ -49,24 +49,24 @@ func Covers(pattern, args json.RawMessage) bool {
 	return true
 }
 
-// changes reports whether an argument of a name changes what a command line beside it
-// does.
+// changes reports whether an argument with that name changes the effect of a command line
+// beside it.
 func changes(name string) bool { return isField(name) || slices.Contains(changing, plainName(name)) }
 
-// changing are arguments beside a command line that change what runs, or with what
-// rights. A pattern of a line doesn't cover them, unless it names them.
+// changing lists arguments beside a command line that change what runs, or with which
+// rights. A pattern of a command line doesn't cover them, unless it names them.
 var changing = []string{
 	"env", "environment", "environmentvariables", "envvars", "envs", "variables", "shell", "interpreter", "executable", "program", "binary", "loginshell",
 	"args", "argv", "arguments", "params", "parameters", "commands", "cmds", "prefix", "suffix", "precommand", "postcommand", "stdin", "input",
 	"user", "runas", "sudo", "root", "privileged", "elevated", "dangerouslydisablesandbox", "disablesandbox", "nosandbox", "sandbox", "sandboxpermissions", "withescalatedpermissions", "additionalpermissions",
 }
 
-// plainName is a name without case, dashes and underscores.
+// plainName returns a name in lower case without dashes and underscores.
 func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// empty reports whether a value is what stands for none.
+// empty reports whether a value means that an argument is absent.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -83,8 +83,8 @@ func empty(v any) bool {
 	return false
 }
 
-// endsWord reports whether a pattern that ends in the name of a program, or of a command of
-// one, goes on at the end of that word: "git status*" is "git status --short", and not
+// endsWord reports whether a pattern that ends in the name of a program, or of one of its
+// commands, matches that whole word: "git status*" matches "git status --short", and not
 // "git status-other", which is another command.
 func endsWord(pattern, line string) bool {
 	head := strings.TrimSuffix(pattern, "*")
@@ -99,7 +99,7 @@ func endsWord(pattern, line string) bool {
 
 func isField(name string) bool { return slices.Contains(fields, strings.ToLower(name)) }
 
-// covers compares one field: a text, or a list of texts.
+// covers compares one field: a string, or a list of strings.
 func covers(want, got any) bool {
 	switch w := want.(type) {
 	case string:
@@ -116,14 +116,14 @@ func covers(want, got any) bool {
 	return true
 }
 
-// coversLine reports whether a pattern that ends with * may stand for a line that begins
-// like it.
+// coversLine reports whether a pattern that ends with * may cover a line that begins with
+// the rest of the pattern.
 func coversLine(pattern, line string) bool {
 	words, _ := plain(line)
 	return len(words) > 0 && endsWord(pattern, line) && !escapesIn(words, fixedWords(pattern, line))
 }
 
-// fixedWords is how many words of a line the pattern has whole.
+// fixedWords returns how many words of a line the pattern contains completely.
 func fixedWords(pattern, line string) int {
 	head := strings.TrimSuffix(pattern, "*")
 	words, _ := plain(head)
@@ -135,16 +135,16 @@ func fixedWords(pattern, line string) int {
 	return len(words)
 }
 
-// plain returns the words of one plain command, without their quotes, and whether the
-// line is just these words with single blanks between them; nil if it is anything else.
+// plain returns the unquoted words of one plain command, and whether the line consists of
+// just these words with single blanks between them. It returns nil for any other line.
 func plain(line string) (words []string, bare bool) {
 	if strings.ContainsFunc(line, func(r rune) bool {
 		return r < ' ' && r != '\t' || r == 0x7f || r == '\u0085' || r == '\u2028' || r == '\u2029' ||
-			r >= '\u2018' && r <= '\u201f' // quotes to PowerShell
+			r >= '\u2018' && r <= '\u201f' // PowerShell treats these as quotes
 	}) {
 		return nil, false
 	}
-	if strings.ContainsAny(line, "%^`") || strings.HasSuffix(line, `\`) { // cmd.exe expands and escapes by these
+	if strings.ContainsAny(line, "%^`") || strings.HasSuffix(line, `\`) { // cmd.exe uses these for expansion and escapes
 		return nil, false
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(line), "")
@@ -166,17 +166,17 @@ func plain(line string) (words []string, bare bool) {
 	return words, strings.Join(words, " ") == line
 }
 
-// literal returns the text of a word that no shell expands, and that each of them ends at
-// the same place: cmd.exe has no single quotes, PowerShell and cmd.exe don't escape by
-// backslashes, and fish does so within single quotes.
+// literal returns the text of a word that no shell expands, and that ends at the same
+// position in all of them: cmd.exe has no single quotes, PowerShell and cmd.exe don't
+// escape with backslashes, and fish does so within single quotes.
 func literal(parts []syntax.WordPart) (string, bool) {
 	var b strings.Builder
 	for i, part := range parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			// zsh expands =program at the head of a word, fish and csh read braces,
-			// PowerShell reads @ and commas, and all of them globs. Operators, quotes and
-			// $ are in a literal only behind a backslash.
+			// zsh expands =program at the start of a word, fish and csh expand braces,
+			// PowerShell interprets @ and commas, and all of them globs. A literal contains
+			// operators, quotes and $ only after a backslash.
 			if strings.ContainsAny(p.Value, "*?[]{}()@;&|<>$\"'") || i == 0 && strings.HasPrefix(p.Value, "=") {
 				return "", false
 			}
@@ -204,12 +204,12 @@ func literal(parts []syntax.WordPart) (string, bool) {
 	return b.String(), true
 }
 
-// maxProposed is how long a line may be that is proposed as it is, in bytes: a patch, or a
-// program in a here-document, does not come again.
+// maxProposed is the maximum length in bytes of a line that is proposed unchanged: a patch,
+// or a program in a here-document, is not repeated.
 const maxProposed = 300
 
-// Patterns proposes what a standing answer for a line could be, from narrow to wide: the
-// line itself, and patterns if it is plain.
+// Patterns proposes patterns for a standing answer about a line, from narrow to wide: the
+// line itself, and wider patterns if it is plain.
 func Patterns(line string) (list []string) {
 	if line != "" && len(line) <= maxProposed && !strings.HasSuffix(line, "*") {
 		list = append(list, line)
@@ -232,8 +232,8 @@ func Patterns(line string) (list []string) {
 	return slices.DeleteFunc(list, func(p string) bool { return strings.HasSuffix(p, "*") && !coversLine(p, line) })
 }
 
-// PatternsOf proposes patterns for an ask whose arguments hold a command line, and nothing
-// that changes it. In a repository the widest is for that alone.
+// PatternsOf proposes patterns for an ask whose arguments contain a command line and
+// nothing that changes its effect. In a repository the widest is restricted to it.
 func PatternsOf(ask *store.Ask, args json.RawMessage) []store.CardPattern {
 	var got map[string]any
 	if json.Unmarshal(args, &got) != nil {

@@ -6,19 +6,19 @@ import (
 )
 
 // Some programs run another program that an option names: git -c core.pager=x log, find
-// -exec x, tar --to-command=x. A wildcard doesn't stand for such an option, nor for one
-// that writes a file that it names. Somebody who wants it writes it into the pattern.
+// -exec x, tar --to-command=x. A wildcard doesn't match such an option, nor one that names
+// a file to write. A user who wants that writes it into the pattern.
 
-// options are those of one program, or of one command of it.
+// options lists such options of one program, or of one of its commands.
 type options struct {
-	long  []string // with --, or with - if the program takes long ones so
-	short string   // letters
-	words []string // commands, and other words that are no options
-	first bool     // they end at the first word that is none
-	sets  bool     // words with = set variables that the program runs
+	long  []string // with --, or with - if that is how the program writes long options
+	short string   // single letters
+	words []string // commands, and other words that are not options
+	first bool     // options end at the first word that is not one
+	sets  bool     // words with = set variables that the program executes
 }
 
-// escapes are options by program.
+// escapes maps programs to such options.
 var escapes = map[string]options{
 	"find":      {long: []string{"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"}},
 	"fd":        {long: []string{"--exec", "--exec-batch"}, short: "xX"},
@@ -81,39 +81,39 @@ var escapes = map[string]options{
 	"docker":    {long: []string{"--config", "--host", "--context"}, short: "H", words: []string{"exec", "run", "cp", "plugin", "context"}},
 }
 
-// sameOptions are programs by another name.
+// sameOptions maps other names of programs to those in escapes.
 var sameOptions = map[string]string{
 	"gtar": "tar", "bsdtar": "tar", "gfind": "find", "fdfind": "fd", "gsort": "sort", "gsplit": "split", "gmake": "make", "podman": "docker",
 	"g++": "gcc", "cc": "gcc", "c++": "gcc", "clang++": "clang", "py.test": "pytest", "gpg2": "gpg", "egrep": "grep", "autossh": "ssh", "mosh": "ssh", "ugrep": "rg",
 	"python2": "python", "python3": "python", "pypy3": "python", "gradlew": "gradle", "mvnw": "mvn", "nodejs": "node", "tofu": "terraform",
 }
 
-// gitCommands are commands of git that run no program that their arguments name. All
-// others are not covered by a wildcard in their place: config sets aliases and hooks,
-// bisect run and submodule foreach run their arguments, and an unknown one is an alias, or
-// a program on the path.
+// gitCommands lists commands of git that run no program named in their arguments. A
+// wildcard in place of the command matches no others: config sets aliases and hooks, bisect
+// run and submodule foreach run their arguments, and an unknown command is an alias, or a
+// program on the path.
 var gitCommands = []string{
 	"add", "am", "annotate", "apply", "archive", "blame", "branch", "bundle", "cat-file", "check-attr", "check-ignore", "checkout", "cherry", "cherry-pick", "clean", "clone", "commit", "commit-tree", "count-objects", "describe", "diff", "diff-files", "diff-index", "diff-tree",
 	"fetch", "for-each-ref", "format-patch", "fsck", "gc", "grep", "hash-object", "init", "log", "ls-files", "ls-remote", "ls-tree", "merge", "merge-base", "merge-tree", "mv", "name-rev", "notes", "prune", "pull", "push", "range-diff", "read-tree", "rebase", "reflog", "remote", "reset", "restore", "rev-list", "rev-parse", "revert", "rm",
 	"shortlog", "show", "show-branch", "show-ref", "sparse-checkout", "stash", "status", "switch", "symbolic-ref", "tag", "update-index", "update-ref", "verify-commit", "verify-tag", "version", "whatchanged", "worktree", "write-tree",
 }
 
-// gitGlobals are options before the command that change nothing of what runs.
+// gitGlobals lists options before the command that don't affect what runs.
 var gitGlobals = []string{"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs", "--no-replace-objects", "--version", "-v", "--no-lazy-fetch", "--no-advice"}
 
-// gitLong are options of any command that run programs, read settings or write files.
+// gitLong lists options of any command that run programs, read settings or write files.
 var gitLong = []string{
 	"--upload-pack", "--receive-pack", "--exec", "--open-files-in-pager", "--ext-diff", "--textconv", "--extcmd", "--output", "--output-directory", "--config", "--config-env", "--template", "--separate-git-dir", "--git-dir", "--work-tree",
 	"--exec-path", "--strategy", "--sendmail-cmd", "--remote-helper", "--edit-description", "--bundle-uri", "--reference", "--recurse-submodules-default",
 }
 
-// gitShort are such letters of one command.
+// gitShort lists such single-letter options by command.
 var gitShort = map[string]string{
 	"grep": "O", "clone": "uc", "archive": "o", "rebase": "xs", "merge": "s", "pull": "s", "cherry-pick": "", "format-patch": "o", "difftool": "x", "init": "", "ls-remote": "u", "fetch": "", "push": "",
 }
 
-// escapesIn reports whether a word from the one at first on, which a wildcard let through,
-// makes a plain command run another program than its own, or write where an option says.
+// escapesIn reports whether a word that a wildcard matched, from index first on, makes a
+// plain command run another program than its own, or write a file that an option names.
 func escapesIn(words []string, first int) bool {
 	if len(words) == 0 || first >= len(words) {
 		return false
@@ -147,8 +147,8 @@ func escapesIn(words []string, first int) bool {
 	return false
 }
 
-// has reports whether a word is one of the options: whole, cut short, with its value, or
-// among other letters.
+// has reports whether a word is one of the options: in full, abbreviated, with its value,
+// or among other letters.
 func (o options) has(word string) bool {
 	name, _, _ := strings.Cut(word, "=")
 	if len(name) < 2 || name[0] != '-' {

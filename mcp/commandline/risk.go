@@ -7,21 +7,20 @@ import (
 	"nize/store"
 )
 
-// commands are the programs whose first word says which command of theirs runs.
+// commands lists the programs whose first argument selects a command.
 var commands = []string{"git", "go", "npm", "pnpm", "yarn", "bun", "cargo", "docker", "podman", "kubectl", "helm", "terraform", "gh", "aws", "gcloud", "az", "systemctl", "apt", "apt-get", "brew", "pip", "uv"}
 
 func hasCommands(program string) bool { return slices.Contains(commands, program) }
 
-// programName is the name of a program without its directory and the ending of Windows.
+// programName returns the name of a program without its directory and its Windows suffix.
 func programName(program string) string {
 	return strings.TrimSuffix(strings.ToLower(base(program)), ".exe")
 }
 
-// base is the name of a program without its directory.
+// base returns the name of a program without its directory.
 func base(program string) string { return program[strings.LastIndexAny(program, `/\`)+1:] }
 
-// What a pattern lets through besides what it says, by program, and by program and
-// command.
+// The non-obvious effects that a pattern allows, by program, and by program and command.
 var (
 	anyProgram = store.Textf("any program")
 	runsCode   = store.Textf("runs whatever its arguments name")
@@ -49,22 +48,22 @@ var risks = map[string]store.Text{
 	"go version": {}, "go list": {}, "go doc": {}, "go env": {}, "npm ls": {}, "npm view": {}, "npm outdated": {}, "docker ps": {}, "docker images": {}, "kubectl get": {}, "kubectl describe": {}, "cargo tree": {}, "cargo metadata": {},
 }
 
-// wrappers run another program, which their arguments name: for them no pattern is
-// proposed.
+// wrappers lists programs that run another program named in their arguments: no pattern is
+// proposed for them.
 var wrappers = []string{
 	"sh", "bash", "zsh", "dash", "fish", "ksh", "csh", "tcsh", "env", "sudo", "doas", "su", "xargs", "eval", "exec", "command", "builtin", "source", ".", "trap", "nohup", "setsid", "timeout", "time", "nice", "ionice", "stdbuf", "strace", "ltrace", "script", "watch", "parallel", "entr", "chroot", "unshare", "flock", "busybox", "alias", "start", "call",
 	"cmd", "powershell", "pwsh", "wsl", "iex", "systemd-run", "runuser", "pkexec", "taskset", "chrt", "caffeinate", "faketime", "proot", "firejail", "bwrap", "toolbox", "nsenter", "setpriv", "prlimit", "cgexec", "catchsegv", "ld.so", "unbuffer", "rlwrap", "dbus-run-session", "xvfb-run", "direnv", "mise", "asdf", "nix-shell", "poetry", "pipenv", "bundle", "hatch",
 }
 
-// runners run code that their arguments hold or name.
+// runners lists programs that run code which their arguments contain or name.
 var runners = []string{
 	"python", "python2", "python3", "node", "deno", "perl", "ruby", "php", "lua", "awk", "gawk", "mawk", "sed", "ed", "npx", "bunx", "uvx", "uv", "pipx", "pip", "tclsh", "osascript", "expect", "gdb", "sqlite3", "psql", "mysql", "jq",
 	"vim", "vi", "nvim", "emacs", "nano", "less", "more", "wscript", "cscript", "rundll32", "mshta", "msbuild", "&",
 	"at", "batch", "crontab", "systemctl", "tmux", "screen", "gh", "apt", "apt-get", "brew",
 }
 
-// RiskOf says what a pattern lets through that it doesn't show, the zero Text for
-// nothing that is known.
+// RiskOf returns the non-obvious effects that a pattern allows, or the zero Text if none is
+// known.
 func RiskOf(pattern string) store.Text {
 	head, open := strings.CutSuffix(pattern, "*")
 	if !open {

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Allow is what an admin opens although it is not public: hosts by name,
-// whatever they resolve to, and networks. Any port is open there. The zero value
-// opens nothing.
+// Allow holds the non-public addresses that an admin opens: hosts by name, whatever they
+// resolve to, and networks, with all ports. The zero value opens nothing.
 type Allow struct {
 	hosts    map[string]bool
 	networks []netip.Prefix
 }
 
-// ParseAllow reads hosts, addresses and networks, comma-separated; "" is none.
+// ParseAllow parses a comma-separated list of hosts, addresses and networks; "" means none.
 func ParseAllow(text string) (Allow, error) {
 	var a Allow
 	for item := range strings.SplitSeq(text, ",") {
@@ -41,10 +40,10 @@ func ParseAllow(text string) (Allow, error) {
 	return a, nil
 }
 
-// Host says whether a name is allowed, whatever it resolves to.
+// Host reports whether a name is allowed, whatever it resolves to.
 func (a Allow) Host(name string) bool { return a.hosts[strings.ToLower(name)] }
 
-// Addr says whether an address is in an allowed network.
+// Addr reports whether an address is in an allowed network.
 func (a Allow) Addr(ip netip.Addr) bool {
 	for _, p := range a.networks {
 		if p.Contains(ip) {

@@ -1,23 +1,24 @@
-// Package egress is the HTTP client for addresses that a user chose, not an
-// admin: what they name must not lead to the machine that nized runs on, or
-// into the networks behind it.
+// Package egress is the HTTP client for addresses that a user chose, not an admin.
 //
-// The rule has two halves. [Transport.RoundTrip] refuses what no plain address
-// on the internet looks like: other schemes than http and https, a name and
-// password, spellings of an IP address that only some resolvers read (decimal,
-// octal, hex, short, other digits), a trailing dot, a zone. The dialer then
-// checks the very address that it is about to connect to, after resolution,
-// whatever name led there. No connection is kept, so that each request
-// and each redirect is resolved and checked anew: a name that was harmless a
-// moment ago (DNS rebinding), and an entry that an admin took back, are no way
-// in. Where connections are kept for a while ([Options.Keep]), each leads to an
-// address that was checked, and none outlives a change of what is allowed. Proxies of the environment are not used, because behind one the check
-// would see the proxy's address alone.
+// Such addresses must not lead to the machine that nized runs on, or into the networks
+// behind it.
+//
+// There are two checks. [Transport.RoundTrip] refuses URLs that don't look like a plain
+// address on the internet: schemes other than http and https, a user name and password,
+// spellings of an IP address that only some resolvers accept (decimal, octal, hex, short,
+// other digits), a trailing dot, a zone. The dialer then checks the actual address that it
+// is about to connect to, after resolution, whatever name led there. No connection is kept
+// alive, so that each request and each redirect is resolved and checked again: neither a
+// name that was harmless a moment ago (DNS rebinding) nor an entry that an admin has
+// removed gives access. If connections are kept alive ([Options.Keep]), each leads to a
+// checked address, and none outlives a change of the allowed addresses. Proxies from the
+// environment are not used, because with a proxy the check would only see the proxy's
+// address.
 //
 // An admin opens hosts and networks ([Allow]) in the setting egress.allow.
 //
-// What an address resolved to is in no error, since a user could map a network
-// with it.
+// Errors never contain the address that a name resolved to, because a user could map a
+// network with it.
 package egress
 
 import (
@@ -42,49 +43,48 @@ import (
 
 const (
 	connectTime  = 5 * time.Second
-	headerTime   = 15 * time.Second // from the end of a request until the headers of its answer are there
+	headerTime   = 15 * time.Second // from the end of a request until the headers of its response arrive
 	maxHeader    = 64 << 10
 	maxRedirects = 5
 
-	// The bounds of a [Client] where nothing else is said.
+	// The default limits of a [Client].
 	defaultTime  = 20 * time.Second
 	defaultBytes = 5 << 20
 )
 
-// ErrTooLarge is what reading a body beyond the bound of a client ends with.
+// ErrTooLarge is returned when reading a body beyond a client's limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// Error says that a request was refused before anything was sent. It wraps
-// [store.ErrRefused], and its text may be shown to whoever chose the address.
+// Error means that a request was refused before anything was sent. It wraps
+// [store.ErrRefused], and its text may be shown to the user who chose the address.
 type Error struct{ Reason string }
 
 func (e *Error) Error() string { return "the address is refused: " + e.Reason }
 func (e *Error) Unwrap() error { return store.ErrRefused }
 
-// Options of a transport; the zero value allows public addresses alone.
+// Options configures a transport; the zero value only allows public addresses.
 type Options struct {
-	// Allow is the setting egress.allow as it is now, asked for each connection.
-	// A text that can't be read allows nothing.
+	// Allow returns the current setting egress.allow; it is called for each connection. An
+	// unparsable value allows nothing.
 	Allow func() string
-	// MaxHeaderTime bounds the wait for the headers of an answer; 0 is 15 s.
+	// MaxHeaderTime is the timeout for the headers of a response; 0 means 15 s.
 	MaxHeaderTime time.Duration
-	// Keep is how long a connection that nobody uses is kept; 0 is not at all.
+	// Keep is how long an idle connection is kept alive; 0 disables that.
 	Keep time.Duration
 
 	testOnlyResolver *net.Resolver
 }
 
-// Transport is a RoundTripper behind the guard, for what bounds bodies and
-// redirects itself, such as the pool of MCP servers; all else wants a [Client].
-// It is safe for concurrent use, and holds nothing that would have to be closed
-// but what it keeps.
+// Transport is a guarded RoundTripper, for callers that limit bodies and redirects
+// themselves, such as the pool of MCP servers; others should use a [Client]. It is safe for
+// concurrent use. It holds no resources to be closed, except idle connections.
 type Transport struct {
 	opt   Options
 	allow func() Allow
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	base *http.Transport
-	of   string // what was allowed when base began to keep connections
+	of   string // value of Allow when base was created
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -94,7 +94,7 @@ func NewTransport(opt Options) *Transport {
 	t := &Transport{opt: opt, allow: func() Allow { return Allow{} }}
 	if opt.Allow != nil {
 		t.allow = func() Allow {
-			a, _ := ParseAllow(opt.Allow()) // it was checked when it was set
+			a, _ := ParseAllow(opt.Allow()) // validated when it was set
 			return a
 		}
 	}
@@ -103,7 +103,7 @@ func NewTransport(opt Options) *Transport {
 		wait = headerTime
 	}
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true) // a connection of HTTP/2 is made to be kept
+	protocols.SetHTTP1(true) // HTTP/2 connections are made to be kept alive
 	t.base = &http.Transport{
 		DialContext: t.dial, Protocols: protocols, DisableKeepAlives: opt.Keep == 0, IdleConnTimeout: opt.Keep,
 		TLSHandshakeTimeout: connectTime, ResponseHeaderTimeout: wait, ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: maxHeader,
@@ -111,22 +111,22 @@ func NewTransport(opt Options) *Transport {
 	return t
 }
 
-// RoundTrip implements [http.RoundTripper]. A refusal is an [*Error].
+// RoundTrip implements [http.RoundTripper]. It returns refusals as [*Error].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := CheckURL(req.URL); err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as a RoundTripper must; nothing was read
+			_ = req.Body.Close() // required of a RoundTripper; nothing was read
 		}
 		return nil, err
 	}
 	return t.transport().RoundTrip(req)
 }
 
-// CloseIdleConnections closes those that are kept and that nobody uses.
+// CloseIdleConnections closes the idle connections.
 func (t *Transport) CloseIdleConnections() { t.transport().CloseIdleConnections() }
 
-// transport is the one for a request that begins now. Where other addresses are
-// allowed than a moment ago it is a new one, whose connections are all made anew.
+// transport returns the transport for a request that starts now. If the allowed addresses
+// have changed, it is a new one without open connections.
 func (t *Transport) transport() *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,8 +140,8 @@ func (t *Transport) transport() *http.Transport {
 	return t.base
 }
 
-// dial connects to what a host resolves to, each address checked when it is
-// known and nothing was sent yet.
+// dial connects to the addresses that a host resolves to, each checked after resolution and
+// before anything is sent.
 func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -156,7 +156,7 @@ func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn
 	}
 	conn, err := d.DialContext(ctx, network, address)
 	if refused := (*Error)(nil); errors.As(err, &refused) {
-		return nil, refused // without the address, which the dialer adds; so below
+		return nil, refused // without the address that the dialer adds; the same below
 	}
 	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
 		public := &net.DNSError{Err: "the name could not be looked up", Name: host, IsTimeout: dns.IsTimeout, IsTemporary: dns.IsTemporary, IsNotFound: dns.IsNotFound}
@@ -171,14 +171,14 @@ func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn
 	return conn, err
 }
 
-// guardian has IANA's tables of what is no public address.
+// guardian contains IANA's tables of non-public addresses.
 var guardian = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(
-	netip.MustParsePrefix("168.63.129.16/32"), // Azure's agent of each machine answers there
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure's agent on each virtual machine
 ))
 
 var errNotPublic = &Error{"it is not a public one; an admin can allow a host or network in egress.allow"}
 
-// check says whether nized may connect to an address that was resolved.
+// check returns an error if nized may not connect to a resolved address.
 func check(allow Allow, network, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -197,7 +197,7 @@ func check(allow Allow, network, address string) error {
 	return nil
 }
 
-// CheckURL says why no request is sent to an address, as far as can be told
+// CheckURL returns an error if no request may be sent to a URL, as far as can be determined
 // without resolving its host.
 func CheckURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
@@ -214,8 +214,8 @@ func CheckURL(u *url.URL) error {
 	return checkHost(u.Hostname())
 }
 
-// checkHost refuses what is neither an IP address in its usual form nor the
-// ASCII form of a name.
+// checkHost returns an error for a host that is neither an IP address in its usual form nor
+// an ASCII name.
 func checkHost(host string) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.Zone() != "" {
@@ -239,22 +239,22 @@ func checkHost(host string) error {
 	if last == "" {
 		return &Error{"its host ends in a dot"}
 	}
-	// Whatever ends in a number is read as an IP address by some resolver.
+	// Some resolvers parse every host that ends in a number as an IP address.
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
 		return &Error{"write the IP address in its usual form"}
 	}
 	return nil
 }
 
-// Limits of a client; 0 of each is the default.
+// Limits configures a client; 0 means the default.
 type Limits struct {
-	Time  time.Duration // all of it, redirects and the body's last byte included; 20 s
+	Time  time.Duration // total, including redirects and the whole body; 20 s
 	Bytes int64         // of the body, after decompression; 5 MiB
 }
 
-// Client returns a client for requests that are fetched whole. It follows at
-// most five redirects, never from https to http, and sends the headers of
-// a request, which may be secret, to the host that they were meant for alone.
+// Client returns a client for responses that are read whole. It follows at most five
+// redirects, never from https to http, and sends a request's headers, which may be secret,
+// only to their original host.
 func (t *Transport) Client(l Limits) *http.Client {
 	if l.Time == 0 {
 		l.Time = defaultTime
@@ -285,7 +285,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// bounded cuts bodies.
+// bounded limits bodies.
 type bounded struct {
 	base *Transport
 	max  int64
@@ -297,14 +297,14 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.ContentLength > b.max {
-		_ = resp.Body.Close() // it is not read
+		_ = resp.Body.Close() // not used
 		return nil, fmt.Errorf("%w: %d bytes, of at most %d", ErrTooLarge, resp.ContentLength, b.max)
 	}
 	resp.Body = &body{ReadCloser: resp.Body, left: b.max}
 	return resp, nil
 }
 
-// body reads up to its bound, and tells a longer one from one that ends there.
+// body reads up to its limit, and distinguishes a longer body from one that ends there.
 type body struct {
 	io.ReadCloser
 	left int64

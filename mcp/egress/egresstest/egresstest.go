@@ -1,5 +1,5 @@
-// Package egresstest has what every user of the guarded client is tested with: the
-// spellings of addresses that it must refuse, and a double of the name system.
+// Package egresstest contains test data for users of the guarded client: forbidden URLs and
+// a DNS double.
 package egresstest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Refused is every way to write an address that must not be reached.
+// Refused lists all spellings of addresses that must not be reached.
 var Refused = []string{
-	// as they are
+	// usual form
 	"http://127.0.0.1/", "http://127.8.9.1/", "http://[::1]/", "http://0.0.0.0/", "http://[::]/", "http://localhost/", "https://localhost/",
 	"http://10.0.0.1/", "http://172.16.0.1/", "http://172.31.255.255/", "http://192.168.1.1/", "http://100.64.0.1/", "http://[fc00::1]/", "http://[fd12:3456::1]/",
 	"http://169.254.0.1/", "http://[fe80::1]/", "http://[fec0::1]/",
@@ -41,8 +41,7 @@ var Refused = []string{
 	"file:///etc/passwd", "ftp://example.com/", "gopher://127.0.0.1:70/_", "unix:///run/x.sock", "data:text/plain,x", "//example.com/", "example.com/", "javascript:alert(1)", "ws://example.com/",
 }
 
-// resolver answers questions for A with the next of a name's addresses, the last
-// of them for ever.
+// resolver answers A queries with the next of a name's addresses, and repeats the last one.
 type resolver struct {
 	mu    sync.Mutex
 	names map[string][]string
@@ -62,7 +61,7 @@ func (r *resolver) next(name string) string {
 	return list[0]
 }
 
-// serve speaks DNS as over TCP: two bytes of length before each message.
+// serve speaks DNS over TCP: each message is prefixed with its length in two bytes.
 func (r *resolver) serve(conn net.Conn) {
 	defer conn.Close()
 	for {
