@@ -1,17 +1,17 @@
-// Package native keeps the tools that run within nized, and those that extend it:
+// Package native runs the tools that are part of nized, and those that extend it:
 // native:NAME.
 //
-// A [Registry] is a Runner as the pool of servers is one: the gateway asks its
-// rules, its hooks, its budgets and people before a call comes here, and records
-// what came of it. Nobody has a native tool by default: an agent's, a token's or a
-// request's list names it (native:NAME, native:*).
+// A [Registry] is a Runner like the pool of servers: the gateway applies its rules, hooks,
+// budgets and approvals before a call gets here, and records its outcome. No user has a
+// native tool by default: the list of an agent, a token or a request must name it
+// (native:NAME, native:*).
 //
-// Tools come and go while nized runs ([Registry.Put], [Registry.Remove]). What is
-// nize's own code is taken as it is. A tool that says which code it runs
-// ([Tool.Code]) is not: its pin is of the definition and the code, and it is held,
-// neither found nor callable, until somebody accepted just that pin.
+// Tools can be added and removed while nized runs ([Registry.Put], [Registry.Remove]).
+// nize's own code is trusted. A tool that declares its code ([Tool.Code]) is not: its pin
+// covers the definition and the code, and it is held, neither found nor callable, until an
+// admin has accepted exactly that pin.
 //
-// A package that is built into nized adds its tools with [Register].
+// A package that is compiled into nized adds its tools with [Register].
 package native
 
 import (
@@ -48,36 +48,35 @@ type Tool struct {
 	OutputSchema json.RawMessage // optional
 	Annotations  store.Annotations
 	Meta         json.RawMessage // optional
-	// Template is HTML that shows the structured result, written for window.openai
-	// with its styles and scripts in it; "" is none.
+	// Template is HTML that shows the structured result, written for window.openai and
+	// including its styles and scripts; "" if there is none.
 	Template string
-	// Renderer shows the structured result in each chat, in the form of package
-	// mcp/renderer; "" is none.
+	// Renderer shows the structured result in each chat, in the format of package
+	// mcp/renderer; "" if there is none.
 	Renderer string
 
-	// Untrusted says that others wrote what it returns: from then on the
-	// conversation asks for each call that changes something.
+	// Untrusted means that other people may have written the tool's results: after one,
+	// every call in the conversation that changes something needs approval.
 	Untrusted bool
-	Private   bool // what it returns is for who asked alone
-	// CredentialID is of a declared credential: a call has the value of who it is
-	// for, and who has none is not offered the tool.
+	Private   bool // results are only for the requester
+	// CredentialID is the id of a declared credential: a call gets its requester's value,
+	// and the tool is not offered to users without one.
 	CredentialID string
-	Timeout      time.Duration // of one call; 30 s
-	AtOnce       int           // calls at once; 8
+	Timeout      time.Duration // per call; default 30 s
+	AtOnce       int           // maximum number of concurrent calls; default 8
 
-	// Code identifies what runs where that is not nize's own code, such as the
-	// hash of a file. Accepted is then the pin ([Tool.Pin]) that somebody accepted.
+	// Code identifies code that is not nize's own, for example by the hash of a file.
+	// Accepted is then the pin ([Tool.Pin]) that was accepted.
 	Code     string
 	Accepted string
 
-	// Run does what is asked for. What went wrong for a reason that the caller may
-	// read is a result with IsError, or a *store.CallError; any other error is told
-	// as an internal one.
+	// Run runs the tool. It returns an error that the caller may see as a result with
+	// IsError or as a *store.CallError; any other error is reported as an internal one.
 	Run func(ctx context.Context, c Context, input json.RawMessage) (Result, error)
 }
 
-// Context is for whom and where a call runs. What there is none of is empty: a
-// project has no user, and a call from outside a conversation no thread.
+// Context describes for whom and where a call runs. Fields that don't apply are empty: a
+// project has no user, and a call outside of a conversation no thread.
 type Context struct {
 	User    string `json:"userId,omitempty"`
 	Team    string `json:"teamId,omitempty"`
@@ -85,10 +84,10 @@ type Context struct {
 	Agent   string `json:"agentId,omitempty"`
 	Project string `json:"projectId,omitempty"`
 
-	Credential credential.Value `json:"-"` // of a tool that has a CredentialID
+	Credential credential.Value `json:"-"` // of a tool with a CredentialID
 }
 
-// Owner is the user or project:ID that a call runs for.
+// Owner returns the user, or project:ID, for which a call runs.
 func (c Context) Owner() string {
 	if c.User == "" && c.Project != "" {
 		return projectPrefix + c.Project
@@ -98,14 +97,14 @@ func (c Context) Owner() string {
 
 const projectPrefix = "project:"
 
-// Result is what a tool returns, in the form of MCP.
+// Result is a tool's result, in MCP's form.
 type Result struct {
 	Content           []Content       `json:"content"`
 	IsError           bool            `json:"isError,omitempty"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 }
 
-// Content is one item: a text, an image, or a resource.
+// Content is one content item: a text, an image, or a resource.
 type Content struct {
 	Type     string    `json:"type"`
 	Text     string    `json:"text,omitempty"`
@@ -114,7 +113,7 @@ type Content struct {
 	Resource *Resource `json:"resource,omitempty"`
 }
 
-// Resource is one that is embedded in a result.
+// Resource is a resource embedded in a result.
 type Resource struct {
 	URI      string `json:"uri"`
 	MimeType string `json:"mimeType,omitempty"`
@@ -122,17 +121,17 @@ type Resource struct {
 	Blob     []byte `json:"blob,omitempty"`
 }
 
-// Text is a result of one text.
+// Text returns a result with one text.
 func Text(s string) Result { return Result{Content: []Content{{Type: "text", Text: s}}} }
 
-// Failed is a result of one text that says what went wrong.
+// Failed returns an error result with one text.
 func Failed(s string) Result {
 	r := Text(s)
 	r.IsError = true
 	return r
 }
 
-// check says what is wrong with a result, which an extension may have written.
+// check returns an error for an invalid result, which an extension may have written.
 func (r Result) check() error {
 	for i, c := range r.Content {
 		switch {
@@ -153,7 +152,7 @@ func (r Result) check() error {
 	return nil
 }
 
-// raw is the result in the bytes of MCP. A text's type stays without text, too.
+// raw returns the result encoded for MCP. An empty text keeps its type and its text.
 func (r Result) raw() (json.RawMessage, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -180,7 +179,7 @@ func (r Result) raw() (json.RawMessage, error) {
 	}{items, r.IsError, r.StructuredContent})
 }
 
-// definition is the tool as the gateway sees it.
+// definition returns the tool as the gateway sees it.
 func (t Tool) definition() store.Tool {
 	return store.Tool{
 		Server: policy.NativeServer, Name: t.Name, Title: t.Title, Description: t.Description,
@@ -188,7 +187,7 @@ func (t Tool) definition() store.Tool {
 	}
 }
 
-// Template is the view of a native tool that nobody holds back, "" for none.
+// Template returns the view of a native tool that is not held, or "".
 func (r *Registry) Template(name string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +197,7 @@ func (r *Registry) Template(name string) string {
 	return ""
 }
 
-// Pin is the hash of what an admin accepts of the tool.
+// Pin returns the hash that an admin accepts.
 func (t Tool) Pin() string {
 	raw, err := json.Marshal(struct {
 		*store.Definition
@@ -206,7 +205,7 @@ func (t Tool) Pin() string {
 		Untrusted, Private bool
 		CredentialID       string `json:",omitempty"`
 	}{t.definition().Definition(), t.Name, t.Code, t.Untrusted, t.Private, t.CredentialID})
-	if err != nil { // a schema that is no JSON: check refused it
+	if err != nil { // unreachable: check refuses an invalid schema
 		return ""
 	}
 	sum := sha256.Sum256(raw)
@@ -215,7 +214,7 @@ func (t Tool) Pin() string {
 
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// check says why a tool can't be had.
+// check returns an error for an invalid tool.
 func (t Tool) check() error {
 	var schema struct {
 		Type string `json:"type"`
@@ -241,40 +240,40 @@ func (t Tool) check() error {
 	return nil
 }
 
-// kept is a tool with what the registry knows of it.
+// kept is a registered tool with its state.
 type kept struct {
 	Tool
 	seen  *policy.Tool
-	slots chan struct{} // as many places as calls run at once
+	slots chan struct{} // capacity: the number of concurrent calls
 }
 
-// Options of a registry.
+// Options configures a registry.
 type Options struct {
-	Tools []Tool // besides those that were registered
-	// Publish is told of all tools after each change, one change after the other.
+	Tools []Tool // in addition to those added with Register
+	// Publish is called with all tools after each change, sequentially.
 	Publish func(server *store.Server, tools []*policy.Tool)
-	// TeamOf says in which team somebody acts in a conversation, "" outside one.
+	// TeamOf returns the team for which a caller acts in a conversation, "" if none.
 	TeamOf func(ctx context.Context, by store.Caller, thread string) (string, error)
-	// Credential is what a call of somebody's has of a declared credential.
+	// Credential returns a user's value of a declared credential.
 	Credential func(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 }
 
-// Registry keeps native tools and runs their calls. It is safe for concurrent use.
+// Registry holds native tools and runs their calls. It is safe for concurrent use.
 type Registry struct {
 	opt Options
 
-	publishing sync.Mutex // held while Publish is told; before mu
+	publishing sync.Mutex // held during Publish; locked before mu
 	mu         sync.Mutex
 	tools      map[string]*kept
 }
 
 var (
 	builtinMu sync.Mutex
-	builtin   []Tool // by Register
+	builtin   []Tool // added by Register
 )
 
-// Register adds a tool of a package that is built into nized; it is called from an
-// init function. A tool that can't be had is a programmer's mistake.
+// Register adds a tool of a package that is compiled into nized; call it from an init
+// function. It panics if the tool is invalid, which is a programmer's mistake.
 func Register(t Tool) {
 	if err := t.check(); err != nil {
 		panic("native.Register: " + err.Error())
@@ -284,7 +283,7 @@ func Register(t Tool) {
 	builtin = append(builtin, t)
 }
 
-// New returns a registry with what was registered, and what the options have.
+// New returns a registry with the registered tools and those of the options.
 func New(opt Options) *Registry {
 	r := &Registry{opt: opt, tools: map[string]*kept{}}
 	builtinMu.Lock()
@@ -320,8 +319,8 @@ func newKept(t Tool) *kept {
 	return &kept{t, policy.NewNativeTool(d, record, t.CredentialID), make(chan struct{}, t.AtOnce)}
 }
 
-// Put adds a tool, or changes the one of that name. Tools of nize's own code and
-// others don't take each other's names.
+// Put adds a tool, or replaces the one with its name. nize's own tools and others can't
+// replace each other.
 func (r *Registry) Put(t Tool) error {
 	if err := t.check(); err != nil {
 		return err
@@ -339,7 +338,7 @@ func (r *Registry) Put(t Tool) error {
 	return nil
 }
 
-// Remove takes a tool out; calls of it that run go on to their end.
+// Remove removes a tool; running calls of it continue.
 func (r *Registry) Remove(name string) {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
@@ -349,7 +348,7 @@ func (r *Registry) Remove(name string) {
 	r.publish()
 }
 
-// Count is how many tools may be used: those that nobody has to accept.
+// Count returns the number of tools that are not held.
 func (r *Registry) Count() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -361,7 +360,7 @@ func (r *Registry) Count() (n int) {
 	return n
 }
 
-// Publish tells of all tools, at start.
+// Publish publishes all tools, at start.
 func (r *Registry) Publish() {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
@@ -382,7 +381,7 @@ func (r *Registry) publish() {
 	r.opt.Publish(&server, tools)
 }
 
-// CheckPattern refuses a pattern for native tools that matches none of them.
+// CheckPattern returns an error for a pattern of native tools without a match.
 func (r *Registry) CheckPattern(pattern string) error {
 	if !strings.HasPrefix(pattern, policy.NativeServer+":") {
 		return nil
@@ -401,8 +400,8 @@ func (r *Registry) CheckPattern(pattern string) error {
 	return store.Unknown("tool", pattern, ids)
 }
 
-// Run runs one call; it is the mcp.Runner of native tools. What is checked again is
-// that the tool is the one that the call was for.
+// Run runs one call; it is the mcp.Runner of native tools. It checks again that the tool is
+// the one for which the call was made.
 func (r *Registry) Run(ctx context.Context, by store.Caller, c *store.Call, _ store.ProgressFunc) (*store.Result, error) {
 	r.mu.Lock()
 	t := r.tools[c.Tool]
@@ -447,13 +446,13 @@ func (t *kept) run(ctx context.Context, of Context, input json.RawMessage) (none
 		return none, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("%d calls of native:%s are under way, and none ended in time", t.AtOnce, t.Name)}
 	}
 	result, err := t.Run(ctx, of, input)
-	if err != nil && ctx.Err() != nil { // whatever it made of that
+	if err != nil && ctx.Err() != nil { // whatever error the tool returned
 		return none, ctx.Err()
 	}
 	return result, err
 }
 
-// contextOf reads once who a call is for.
+// contextOf reads the context of a call once.
 func (r *Registry) contextOf(ctx context.Context, by store.Caller, c *store.Call) (of Context, err error) {
 	if by.User == "" || by.User == store.System.User {
 		return of, nil

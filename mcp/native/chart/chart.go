@@ -1,5 +1,5 @@
-// Package chart is the native tool show-chart: numbers as bars, for who can see its
-// view, and as lines of text for everybody else.
+// Package chart is the native tool show-chart, which shows numbers as bars in clients with
+// views, and as lines of text elsewhere.
 package chart
 
 import (
@@ -24,7 +24,7 @@ const schema = `{"type":"object","properties":{
 		"value":{"type":"number"}},"required":["label","value"],"additionalProperties":false}}},
 	"required":["title","bars"],"additionalProperties":false}`
 
-// Tool is show-chart. Numbers stay as they were written.
+// Tool returns show-chart. Numbers stay as they were written.
 func Tool() native.Tool {
 	yes, no := true, false
 	return native.Tool{

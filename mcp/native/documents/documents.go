@@ -1,9 +1,9 @@
-// Package documents has the native tools about documents: list_documents,
-// read_document, search_in_document and save_document.
+// Package documents has the native tools list_documents, read_document, search_in_document
+// and save_document.
 //
-// What stands in a document may have been written by anybody, so each tool taints the
-// conversation; and what is read is for who asked alone, since others who are in the
-// conversation may not read the document.
+// Documents may have been written by anyone, so each tool taints the conversation. Their
+// results are only for the requester, because other participants of the conversation may
+// not be allowed to read the document.
 package documents
 
 import (
@@ -18,19 +18,20 @@ import (
 	"nize/store/document"
 )
 
-// Library is where documents are. Who may do what is decided there: what somebody may
-// not read is store.ErrNotFound.
+// Library stores documents and checks access to them: it returns store.ErrNotFound for a
+// document that the caller may not read.
 type Library interface {
-	// ListFor lists what somebody may read, of one scope or ("") of all.
+	// ListFor returns the documents that the caller may read, in one scope or, for "", in
+	// all.
 	ListFor(ctx context.Context, c native.Context, scope string) ([]document.Document, error)
-	// FindFor finds one by its id, or by a name that only one has.
+	// FindFor returns a document by its id, or by its name if that is unique.
 	FindFor(ctx context.Context, c native.Context, which string) (document.Document, error)
 	ReadPages(ctx context.Context, d document.Document, from int, do func(document.Page) error) error
 	SearchFor(ctx context.Context, c native.Context, query string, most int) ([]document.Hit, error)
 	SaveFor(ctx context.Context, c native.Context, r SaveRequest) (document.Document, error)
 }
 
-// SaveRequest is what is to be saved: a text, or a file that came with a message.
+// SaveRequest is the content to save: a text, or a file that was attached to a message.
 type SaveRequest struct {
 	Name       string `json:"name"`
 	Content    string `json:"content"`
@@ -45,7 +46,7 @@ const (
 	lineMost    = 500 // bytes of a line that are shown
 )
 
-// Tools are the four.
+// Tools returns the four tools.
 func Tools(l Library) []native.Tool {
 	yes, no := true, false
 	reads := store.Annotations{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no}
@@ -76,10 +77,11 @@ func Tools(l Library) []native.Tool {
 	}}
 }
 
-// whose is the kind of a document's scope: the id in it says nothing to people.
+// whose shows the kind of a document's scope, because the id in it is meaningless to
+// people.
 const whose = `{{if lt (len .scope) 5}}{{else if eq (slice .scope 0 5) \"user:\"}}user{{else if eq (slice .scope 0 5) \"team:\"}}team{{else}}project{{end}}`
 
-// How results are shown. An empty list has no title, and so is shown as its text.
+// Renderers of the results. An empty list has no title, so its text is shown.
 const (
 	listRenderer = `{"title":"{{if .documents}}Documents: {{.total}}{{end}}","table":{"rows":"documents","columns":[
 		{"name":"Name","value":"{{.name}}"},{"name":"Whose","value":"` + whose + `"},{"name":"Kind","value":"{{.type}}"},
@@ -90,8 +92,8 @@ const (
 	saveRenderer = `{"title":"{{.name}}","fields":[{"name":"Whose","value":"` + whose + `"},{"name":"Kind","value":"{{.type}}"},{"name":"Pages","value":"{{.pages}}"}]}`
 )
 
-// run decodes arguments, which the gateway has checked against the schema, and tells
-// what the caller may read of an error.
+// run decodes arguments, which the gateway has checked against the schema, and converts
+// errors to those that the caller may see.
 func run[T any](l Library, do func(context.Context, Library, native.Context, T) (native.Result, error)) func(context.Context, native.Context, json.RawMessage) (native.Result, error) {
 	return func(ctx context.Context, c native.Context, input json.RawMessage) (native.Result, error) {
 		var args T
@@ -108,7 +110,7 @@ func run[T any](l Library, do func(context.Context, Library, native.Context, T) 
 	}
 }
 
-// result is a text with what it is made of.
+// result returns a text together with the structured content that it is made from.
 func result(text string, structured any) (r native.Result, err error) {
 	r = native.Text(text)
 	r.StructuredContent, err = json.Marshal(structured)
@@ -215,7 +217,7 @@ func search(ctx context.Context, l Library, c native.Context, args struct {
 	return result(b.String(), map[string][]document.Hit{"matches": hits})
 }
 
-// match is a line of a document that was found.
+// match is a matching line of a document.
 type match struct {
 	Page int    `json:"page"`
 	Line int    `json:"line"`
@@ -226,8 +228,8 @@ func searchLines(ctx context.Context, l Library, d document.Document, query stri
 	var (
 		b       strings.Builder
 		matches = []match{}
-		before  []string // the last lines that were not shown
-		after   int      // how many lines still follow the last match
+		before  []string // the preceding lines that were not shown yet
+		after   int      // remaining lines to show after the last match
 		last    int      // the last line that was shown
 		fits    = document.Matcher(query)
 	)

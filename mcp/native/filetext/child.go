@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// childVar tells a process that it is the child which reads the file at its
-	// standard input: its type, how much text it may have, and how long it may take.
+	// childVar marks a process as the child that reads the file on its standard input. Its
+	// value contains the file's type, the limit of its text, and the timeout.
 	childVar = "NIZE_READ_FILE"
 
-	// Exit codes of the child. What it writes is then the reason, or the text.
+	// Exit codes of the child. Its output is then the reason, or the text.
 	childUnreadable = 1
 	childTooMuch    = 2
 
@@ -31,7 +31,7 @@ var errTooMuch = unreadable(fmt.Sprintf("it takes more than %d seconds or %d MiB
 
 var childTime = 20 * time.Second // shorter in a test
 
-// ChildMain does not return in a process that [Read] started.
+// ChildMain runs the child and does not return if [Read] started this process.
 func ChildMain() {
 	var kind string
 	var most int
@@ -39,7 +39,7 @@ func ChildMain() {
 	if n, _ := fmt.Sscan(os.Getenv(childVar), &kind, &most, (*int64)(&long)); n < 3 {
 		return
 	}
-	// It ends by itself, also when its parent has gone.
+	// It exits by itself, even if its parent is gone.
 	time.AfterFunc(long, func() { os.Exit(childTooMuch) })
 	debug.SetMaxStack(childStack)
 	debug.SetMemoryLimit(childMemory / 2)
@@ -59,8 +59,8 @@ func ChildMain() {
 	os.Exit(0)
 }
 
-// watchMemory ends the child when it takes too much. A limit of the system's would
-// count what Go only reserves.
+// watchMemory ends the child if it uses too much memory. A system limit would also count
+// memory that Go only reserves.
 func watchMemory() {
 	taken := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	for range time.Tick(5 * time.Millisecond) {
@@ -79,7 +79,7 @@ func readInChild(ctx context.Context, kind string, data []byte, most int) (strin
 	if err != nil {
 		return "", fmt.Errorf("finding the program to read a file with: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, childTime+5*time.Second) // it ends by itself before
+	ctx, cancel := context.WithTimeout(ctx, childTime+5*time.Second) // it exits by itself before
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = []string{childVar + "=" + fmt.Sprint(kind, " ", most, " ", int64(childTime))}
@@ -95,13 +95,13 @@ func readInChild(ctx context.Context, kind string, data []byte, most int) (strin
 		return "", ctx.Err()
 	case errors.As(err, &exit) && exit.ExitCode() == childUnreadable:
 		return "", unreadable(out.String())
-	case errors.As(err, &exit), out.full: // too much, a stack without an end, or a fatal error
+	case errors.As(err, &exit), out.full: // too much memory, infinite recursion, or a fatal error
 		return "", errTooMuch
 	}
 	return "", fmt.Errorf("reading a file in a child process: %w", err)
 }
 
-// bounded takes so many bytes and then no more.
+// bounded is a buffer with a size limit.
 type bounded struct {
 	bytes.Buffer
 	most int
@@ -116,14 +116,14 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// extract reads the text of a file, or says why it can't be read.
+// extract reads the text of a file, or returns why it can't be read.
 func extract(kind string, data []byte, most int) (text, why string) {
 	defer func() {
 		switch recover().(type) {
 		case nil:
 		case tooLong:
 			text, why = "", fmt.Sprintf("it has more than %d bytes of text", most)
-		default: // a library gave up
+		default: // a library panicked
 			text, why = "", "it is damaged"
 		}
 	}()

@@ -11,9 +11,9 @@ import (
 
 const maxXML = 64 << 20 // bytes of a document's XML: text is a small part of it
 
-// readDOCX reads the paragraphs, lists and tables of a DOCX file as Markdown. The
-// format is a ZIP archive with XML, which the standard library reads; what
-// [ECMA-376] has besides text (drawings, fields, deleted text) is left out.
+// readDOCX reads the paragraphs, lists and tables of a DOCX file as Markdown. The format is
+// a ZIP archive of XML, which the standard library reads; the parts of [ECMA-376] that are
+// not text (drawings, fields, deleted text) are left out.
 //
 // [ECMA-376]: https://ecma-international.org/publications-and-standards/standards/ecma-376/
 func readDOCX(data []byte, out *output) (why string) {
@@ -32,13 +32,13 @@ func readDOCX(data []byte, out *output) (why string) {
 	return ""
 }
 
-// word is where a reader of a document is.
+// word is the state of a document's reader.
 type word struct {
 	out       *output
 	paragraph strings.Builder
-	prefix    string   // of a heading, or an item of a list
-	cells     []string // of the row; nil outside of one
-	tables    int      // in one another
+	prefix    string   // of a heading or a list item
+	cells     []string // of the current row; nil outside of one
+	tables    int      // nesting of tables
 	skip      int      // depth below an element that is left out
 }
 
@@ -54,7 +54,7 @@ func readWord(d *xml.Decoder, out *output) error {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if w.skip > 0 || t.Name.Local == "Fallback" { // the same again, for older programs
+			if w.skip > 0 || t.Name.Local == "Fallback" { // the same content again, for older programs
 				w.skip++
 				continue
 			}
@@ -123,7 +123,7 @@ func (w *word) start(t xml.StartElement) {
 func (w *word) end(name string) {
 	switch name {
 	case "p":
-		if w.cells != nil { // paragraphs of a cell stand in a row
+		if w.cells != nil { // paragraphs of a cell are joined on one line
 			w.write(" ")
 			return
 		}

@@ -1,9 +1,10 @@
-// Package filetext reads the text of a file. What can't be read is an error that says
-// so in a sentence; nothing is guessed.
+// Package filetext extracts the text of a file.
 //
-// Text, Markdown, CSV and JSON are taken as they are, and HTML as Markdown. A PDF or a
-// DOCX file may be made to keep who reads it busy, or to fill its memory: those are
-// read in a child process, whose time, memory and output are bounded (child.go).
+// If a file can't be read, it returns an error in one sentence and doesn't guess.
+//
+// Text, Markdown, CSV and JSON are returned unchanged, and HTML as Markdown. A PDF or a
+// DOCX file may be built to keep its reader busy, or to fill its memory: those are read in
+// a child process with limited time, memory and output (child.go).
 package filetext
 
 import (
@@ -20,7 +21,7 @@ import (
 	"nize/store"
 )
 
-// Text is what a file says. A form feed stands between its pages, where it has some.
+// Text is the text of a file. A form feed separates its pages, if it has any.
 type Text struct {
 	Type string // media type of the file
 	Text string
@@ -36,9 +37,9 @@ const (
 	typeDOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 )
 
-// Read reads a file, whose text is at most that many bytes. Its name tells kinds of
-// text from one another, and its content everything else. It starts a child process:
-// the program calls [ChildMain] first.
+// Read returns the text of a file, of at most most bytes. The file's name distinguishes
+// kinds of text, and its content everything else. Read starts a child process, so the
+// program must call [ChildMain] first.
 func Read(ctx context.Context, name string, data []byte, most int) (t Text, err error) {
 	switch ext := strings.ToLower(path.Ext(name)); {
 	case bytes.HasPrefix(bytes.TrimLeft(data[:min(len(data), 1024)], " \t\r\n\ufeff"), []byte("%PDF-")):
@@ -76,7 +77,7 @@ func typeOf(ext string) string {
 	return "text/plain"
 }
 
-// isText says whether a file is text, and not something that could be read as such.
+// isText reports whether a file is text, and not another format that could be read as text.
 func isText(data []byte) bool {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return len(data)%2 == 0
@@ -84,8 +85,8 @@ func isText(data []byte) bool {
 	return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
 }
 
-// output is the text of a file so far. It panics with errTooLong when there is more
-// than it may have.
+// output collects the text of a file. It panics with errTooLong if the text exceeds its
+// limit.
 type output struct {
 	strings.Builder
 	most int
@@ -100,8 +101,8 @@ func (o *output) add(s string) {
 	o.WriteString(s)
 }
 
-// unmapped says whether a text is mostly of characters that nobody can read: the
-// fonts of a PDF need not say which ones they show.
+// unmapped reports whether a text consists mostly of unreadable characters: the fonts of a
+// PDF need not declare which characters they show.
 func unmapped(text string) bool {
 	bad, all := 0, 0
 	for _, r := range text {

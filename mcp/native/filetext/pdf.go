@@ -12,13 +12,13 @@ import (
 
 const (
 	maxPDFPages = 5000
-	maxPDFDepth = 32 // of page trees and of forms in forms
+	maxPDFDepth = 32 // of page trees and nested forms
 )
 
-// readPDF reads the text of a PDF, page by page. The library finds the objects in the
-// file; what a page shows is read here (pdflex.go, pdffont.go): the library's own
-// readers leave out the forms in which Chromium and Cairo put a whole page, guess what
-// characters a font has, and stumble over inline images.
+// readPDF reads the text of a PDF, page by page. The library finds the objects in the file;
+// the content of a page is read here (pdflex.go, pdffont.go), because the library's own
+// readers skip the forms in which Chromium and Cairo put a whole page, guess a font's
+// characters, and fail on inline images.
 func readPDF(data []byte, out *output) (why string) {
 	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
 	switch {
@@ -48,10 +48,10 @@ func readPDF(data []byte, out *output) (why string) {
 type pdfFile struct {
 	out   *output
 	pages int
-	fonts map[string]*pdfFont // by how the file writes them
+	fonts map[string]*pdfFont // by their representation in the file
 }
 
-// readPages reads a node of the tree of pages. They inherit resources.
+// readPages reads a node of the page tree. Pages inherit its resources.
 func (d *pdfFile) readPages(node, resources pdf.Value, depth int) {
 	if own := node.Key("Resources"); own.Kind() == pdf.Dict {
 		resources = own
@@ -71,7 +71,7 @@ func (d *pdfFile) readPages(node, resources pdf.Value, depth int) {
 	p := &pdfPage{pdfFile: d, pdfState: pdfState{ctm: identity, line: identity, text: identity, scale: 1}}
 	contents := node.Key("Contents")
 	streams := []io.Reader{contents.Reader()}
-	for i := range contents.Len() { // an array: together they are one
+	for i := range contents.Len() { // an array, whose streams form one content
 		streams = append(streams, contents.Index(i).Reader(), strings.NewReader("\n"))
 	}
 	if contents.Kind() == pdf.Array {
@@ -80,19 +80,19 @@ func (d *pdfFile) readPages(node, resources pdf.Value, depth int) {
 	p.read(io.MultiReader(streams...), resources, 0)
 }
 
-// pdfPage reads a page. A PDF says where characters stand, and neither words nor
-// lines: where the place of the next one is another line, or farther than a character
-// is wide, a line or a word has ended.
+// pdfPage reads a page. A PDF contains the positions of characters, but no words or lines:
+// if the next character is on another line, or farther away than a character is wide, a
+// line or a word has ended.
 type pdfPage struct {
 	*pdfFile
 	pdfState
 	saved []pdfState
 
-	endX, endY float64 // where the last character ended
+	endX, endY float64 // end position of the last character
 	begun      bool
 }
 
-// pdfState is what q and Q save, and the matrices of text.
+// pdfState is the state that q and Q save, and the text matrices.
 type pdfState struct {
 	ctm, line, text          matrix
 	size, spacing, wordSpace float64
@@ -100,7 +100,7 @@ type pdfState struct {
 	font                     *pdfFont
 }
 
-// matrix is a b c d e f of a PDF.
+// matrix holds the values a b c d e f of a PDF matrix.
 type matrix [6]float64
 
 var identity = matrix{1, 0, 0, 1, 0, 0}
@@ -110,8 +110,7 @@ func (m matrix) mul(n matrix) matrix {
 		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5]}
 }
 
-// read does what the operators of a page or form say, whose names are those of its
-// resources.
+// read executes the operators of a page or form, which refer to names in its resources.
 func (p *pdfPage) read(content io.Reader, resources pdf.Value, depth int) {
 	l := newPDFLexer(content)
 	var args []any
@@ -139,8 +138,8 @@ func (p *pdfPage) read(content io.Reader, resources pdf.Value, depth int) {
 	}
 }
 
-// showForm shows a form: content with resources and a place of its own, in which
-// producers put groups that are transparent, and whole pages.
+// showForm shows a form: content with its own resources and position, which producers use
+// for transparent groups and for whole pages.
 func (p *pdfPage) showForm(form, resources pdf.Value, depth int) {
 	if form.Key("Subtype").Name() != "Form" {
 		return
@@ -247,7 +246,7 @@ func (p *pdfPage) showAll(args []any) {
 
 func (p *pdfPage) advance(x float64) { p.text = matrix{1, 0, 0, 1, x, 0}.mul(p.text) }
 
-// show writes a run of characters where the text is now.
+// show writes a run of characters at the current text position.
 func (p *pdfPage) show(raw string) {
 	if p.font == nil || raw == "" {
 		return

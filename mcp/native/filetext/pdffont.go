@@ -14,16 +14,16 @@ import (
 	"nize/mcp/native/page"
 )
 
-// unknown is shown for a code of which nothing says what character it is.
+// unknown replaces a code without a known character.
 const unknown = "\ufffd"
 
-// pdfFont is a font as far as it says which characters there are and how wide, in
-// parts of its size. Codes of a composite one have two bytes.
+// pdfFont holds the characters of a font and their widths, relative to its size. Codes of a
+// composite font have two bytes.
 type pdfFont struct {
 	composite bool
-	utf16     bool           // its codes are characters
-	texts     map[int]string // what its ToUnicode table says
-	named     [256]string    // what the names of its characters say, where it is not composite
+	utf16     bool           // its codes are UTF-16
+	texts     map[int]string // from its ToUnicode table
+	named     [256]string    // from the names of its characters, if it is not composite
 	widths    map[int]float64
 	other     float64
 }
@@ -46,7 +46,7 @@ func newPDFFont(f pdf.Value) *pdfFont {
 	}
 	if !out.composite {
 		unit := .001
-		if m := f.Key("FontMatrix"); m.Len() == 6 { // of glyphs that are drawings
+		if m := f.Key("FontMatrix"); m.Len() == 6 { // for glyphs that are drawings
 			unit = m.Index(0).Float64()
 		}
 		for i, widths := 0, f.Key("Widths"); i < widths.Len(); i++ {
@@ -79,7 +79,7 @@ func newPDFFont(f pdf.Value) *pdfFont {
 	return out
 }
 
-// read is what a run says, how wide it is, and how many codes and spaces it has.
+// read returns the text of a run, its width, and the number of its codes and spaces.
 func (f *pdfFont) read(raw string) (text string, width, codes, spaces float64) {
 	var b strings.Builder
 	step := 1
@@ -114,8 +114,8 @@ func (f *pdfFont) read(raw string) (text string, width, codes, spaces float64) {
 	return plain(b.String()), width, codes, spaces
 }
 
-// plain writes what is one character in print as people type it: ligatures, and the
-// radicals that Chromium's tables have where a font draws them as ideographs.
+// plain replaces printed forms with the characters that people type: ligatures, and the
+// radicals that Chromium's tables contain where a font draws ideographs.
 func plain(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -136,7 +136,7 @@ func fromUTF16(s string) string {
 	return string(utf16.Decode(units))
 }
 
-// readTable reads a ToUnicode table: which text each code stands for.
+// readTable reads a ToUnicode table, which maps codes to text.
 func (f *pdfFont) readTable(l *pdfLexer) {
 	code := func(v any) (n int) {
 		s, _ := v.(string)
@@ -146,7 +146,7 @@ func (f *pdfFont) readTable(l *pdfLexer) {
 		return n
 	}
 	put := func(n int, s string) {
-		if len(s) == 1 { // some write a byte
+		if len(s) == 1 { // some producers write one byte
 			s = "\x00" + s
 		}
 		f.texts[n] = strings.TrimRight(fromUTF16(s), "\x00")
@@ -175,7 +175,7 @@ func (f *pdfFont) readTable(l *pdfLexer) {
 				switch as := args[i+2].(type) {
 				case string:
 					for n := from; n <= to; n++ {
-						if put(n, as); as != "" { // the last unit counts up
+						if put(n, as); as != "" { // the last unit is incremented
 							last := []byte(as)
 							for k := len(last) - 1; k >= max(0, len(last)-2); k-- {
 								if last[k]++; last[k] != 0 {
@@ -198,7 +198,7 @@ func (f *pdfFont) readTable(l *pdfLexer) {
 	}
 }
 
-// windows and mac are the encodings of codes by these names.
+// windows and mac are the encodings with these names.
 var (
 	windows = tableOf("windows-1252")
 	mac     = tableOf("macintosh")
@@ -214,7 +214,7 @@ func tableOf(charset string) (t [256]string) {
 	return t
 }
 
-// standard is the encoding of fonts that name no other, as far as it is that of ASCII.
+// standard is the encoding of fonts that name no other, limited to ASCII.
 var standard = func() (t [256]string) {
 	for i := range t {
 		if t[i] = windows[i]; i >= 0x7f {
@@ -225,8 +225,8 @@ var standard = func() (t [256]string) {
 	return t
 }()
 
-// glyphs are the names of characters in the fonts of TeX and others that keep their
-// encoding to themselves.
+// glyphs maps the names of characters in the fonts of TeX and other producers that don't
+// declare their encoding.
 var glyphs = func() map[string]string {
 	m := map[string]string{}
 	list := strings.Fields(`space U+20 exclam ! quotedbl " numbersign # dollar $ percent % ampersand & quotesingle ' quoteright ’ parenleft ( parenright ) asterisk * plus +
@@ -244,10 +244,10 @@ var glyphs = func() map[string]string {
 	return m
 }()
 
-// byNumber are names that mean nothing, such as g23.
+// byNumber matches meaningless names, such as g23.
 var byNumber = regexp.MustCompile(`^[A-Za-z]{1,5}[0-9]+$`)
 
-// glyph is the character of that name, "" where the name is not known here.
+// glyph returns the character with that name, or "" if the name is unknown.
 func glyph(name string) string {
 	if s, ok := glyphs[name]; ok {
 		return s
@@ -265,8 +265,8 @@ func glyph(name string) string {
 	return ""
 }
 
-// namesOf are the characters of a font that is not composite, by the names which it
-// or the program of the font gives its codes.
+// namesOf returns the characters of a font that is not composite, by the names that the
+// font or its program gives to its codes.
 func namesOf(f pdf.Value) (t [256]string) {
 	encoding, program := f.Key("Encoding"), f.Key("FontDescriptor")
 	base := encoding.Name()
@@ -280,7 +280,7 @@ func namesOf(f pdf.Value) (t [256]string) {
 		t = mac
 	case program.Key("FontFile").Kind() == pdf.Stream:
 		t = ownNames(program.Key("FontFile"))
-	case encoding.Kind() == pdf.Null && program.Key("Flags").Int64()&4 != 0: // its codes are its own
+	case encoding.Kind() == pdf.Null && program.Key("Flags").Int64()&4 != 0: // its codes are font-specific
 		for i := range t {
 			t[i] = unknown
 		}
@@ -298,7 +298,7 @@ func namesOf(f pdf.Value) (t [256]string) {
 		if n >= 0 && n < len(t) {
 			switch t[n] = glyph(v.Name()); {
 			case t[n] != "":
-			case f.Key("Subtype").Name() == "Type3" && v.Name() == "a"+strconv.Itoa(n): // a bitmap that TeX made of a font
+			case f.Key("Subtype").Name() == "Type3" && v.Name() == "a"+strconv.Itoa(n): // a bitmap that TeX made from a font
 				t[n] = standard[n]
 			default:
 				t[n] = decoder.Decode(string([]byte{byte(n)}))
@@ -312,12 +312,12 @@ func namesOf(f pdf.Value) (t [256]string) {
 	return t
 }
 
-// put is how a font of type 1 names a code.
+// put matches how a Type 1 font names a code.
 var put = regexp.MustCompile(`dup\s+(\d+)\s*/(\S+)\s+put`)
 
-// ownNames are the names that the program of a font has, where it says so in clear.
+// ownNames returns the names in the program of a font, if they are in clear text.
 func ownNames(program pdf.Value) [256]string {
-	head, _ := io.ReadAll(io.LimitReader(program.Reader(), 64<<10)) // what is damaged says less
+	head, _ := io.ReadAll(io.LimitReader(program.Reader(), 64<<10)) // a damaged program yields fewer names
 	if strings.Contains(string(head), "StandardEncoding def") {
 		return standard
 	}

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// What stands in the content of a page or in a table of characters: numbers
-// (float64), strings, names, arrays ([]any) and operators. A dictionary is nil.
+// The tokens in the content of a page or in a character table: numbers (float64), strings,
+// names, arrays ([]any) and operators. A dictionary is nil.
 type (
 	pdfName     string
 	pdfOperator string
 )
 
-// pdfLexer reads tokens. What is no PDF is passed over.
+// pdfLexer reads tokens. It skips invalid input.
 type pdfLexer struct {
 	in    *bufio.Reader
 	depth int
@@ -30,7 +30,7 @@ const (
 	pdfDelimiters = "()<>[]{}/%"
 )
 
-// next is the next operand or operator.
+// next returns the next operand or operator.
 func (l *pdfLexer) next() (any, bool) {
 	for {
 		token, ok := l.token()
@@ -91,7 +91,7 @@ func (l *pdfLexer) follows(c byte) bool {
 	return err == nil
 }
 
-// word reads on to a space or delimiter.
+// word reads up to a space or delimiter.
 func (l *pdfLexer) word() string {
 	var word []byte
 	for {
@@ -107,7 +107,7 @@ func (l *pdfLexer) word() string {
 	}
 }
 
-// name is a name, in which #20 is a space.
+// name reads a name, in which #20 is a space.
 func (l *pdfLexer) name() string {
 	raw := []byte(l.word())
 	out := raw[:0]
@@ -124,7 +124,7 @@ func (l *pdfLexer) name() string {
 	return string(out)
 }
 
-// list is what stands before that end. What is nested too deep is left out.
+// list returns the tokens up to that end. It leaves out tokens that are nested too deep.
 func (l *pdfLexer) list(end pdfEnd) (list []any) {
 	if l.depth++; l.depth > maxPDFDepth {
 		l.depth--
@@ -142,7 +142,7 @@ func (l *pdfLexer) list(end pdfEnd) (list []any) {
 	}
 }
 
-// text is a string in parentheses.
+// text reads a string in parentheses.
 func (l *pdfLexer) text() string {
 	var out []byte
 	for depth := 1; ; {
@@ -165,7 +165,7 @@ func (l *pdfLexer) text() string {
 	}
 }
 
-// escaped adds what stands after a backslash.
+// escaped appends the character after a backslash.
 func (l *pdfLexer) escaped(out []byte) []byte {
 	c, err := l.in.ReadByte()
 	if err != nil {
@@ -178,7 +178,7 @@ func (l *pdfLexer) escaped(out []byte) []byte {
 	case c == '\r':
 		l.follows('\n')
 		return out
-	case c == '\n': // the line goes on
+	case c == '\n': // the line continues
 		return out
 	case c < '0' || c > '7':
 		return append(out, c)
@@ -190,12 +190,12 @@ func (l *pdfLexer) escaped(out []byte) []byte {
 			break
 		}
 		n = n<<3 + next[0] - '0'
-		_, _ = l.in.Discard(1) // it was there
+		_, _ = l.in.Discard(1) // it was peeked
 	}
 	return append(out, n)
 }
 
-// hex is a string of hexadecimal digits.
+// hex reads a string of hexadecimal digits.
 func (l *pdfLexer) hex() string {
 	var out []byte
 	half, high := false, byte(0)
@@ -220,8 +220,8 @@ func (l *pdfLexer) hex() string {
 	}
 }
 
-// skipImage passes over the bytes of an inline image, which end with EI between
-// spaces and text after it.
+// skipImage skips the bytes of an inline image, which ends with EI between spaces followed
+// by text.
 func (l *pdfLexer) skipImage() {
 	before := byte(' ')
 	for {
@@ -240,7 +240,7 @@ func (l *pdfLexer) skipImage() {
 	}
 }
 
-// isPlain says whether this may stand after an image.
+// isPlain reports whether these bytes may follow an image.
 func isPlain(after []byte) bool {
 	for i, c := range after {
 		if i == 0 && bytes.IndexByte([]byte(pdfSpaces), c) < 0 || c > '~' || c < ' ' && bytes.IndexByte([]byte(pdfSpaces), c) < 0 {

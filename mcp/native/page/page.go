@@ -1,9 +1,9 @@
-// Package page makes Markdown of what matters on a web page, and text of bytes in
-// any charset.
+// Package page converts the main content of a web page to Markdown, and bytes in any
+// charset to text.
 //
-// What others wrote is read within bounds: a page with more elements, a longer
-// tag or deeper lists than any that people write is not given to the libraries,
-// whose work and memory would grow with it, but read as the text that stands in it.
+// External content is read within limits: a page with more elements, longer tags or deeper
+// lists than people write is not passed to the libraries, whose time and memory would grow
+// with it; only its plain text is read.
 package page
 
 import (
@@ -23,16 +23,16 @@ import (
 
 const (
 	maxElements = 50_000
-	maxTag      = 64 << 10 // bytes of one tag with its attributes
-	maxIndent   = 40       // lists and quotations in one another
+	maxTag      = 64 << 10 // bytes of one tag including its attributes
+	maxIndent   = 40       // nested lists and quotations
 
-	// minArticle is what an article has of the page's text; where less was found,
-	// the page is no article, and all of it matters.
+	// minArticle is the minimum share of an article in the page's text; if less was found,
+	// the page is not an article, and all of it is used.
 	minArticle = 0.25
 )
 
-// Decode is the text of a body in UTF-8. Its charset is what a byte order mark, the
-// content type or a meta element says, in this order.
+// Decode returns a body as UTF-8. The charset is that of a byte order mark, the content
+// type or a meta element, in this order.
 func Decode(body []byte, contentType string) string {
 	encoding, _, _ := charset.DetermineEncoding(body[:min(len(body), 1024)], contentType)
 	text, err := encoding.NewDecoder().Bytes(body)
@@ -43,8 +43,8 @@ func Decode(body []byte, contentType string) string {
 	return strings.ReplaceAll(string(bytes.ToValidUTF8(text, []byte("\uFFFD"))), "\x00", "\uFFFD")
 }
 
-// Markdown is what matters on a page. at is its address, which relative links are
-// resolved against; it may be nil.
+// Markdown returns the main content of a page. at is its URL, against which relative links
+// are resolved; it may be nil.
 func Markdown(text string, at *url.URL) string {
 	if !readable(text) {
 		return plain(text)
@@ -56,7 +56,7 @@ func Markdown(text string, at *url.URL) string {
 	whole := length(doc)
 	title := titleOf(doc)
 	parser := readability.NewParser()
-	parser.MaxElemsToParse = 2 * maxElements // a parsed page has more than were written
+	parser.MaxElemsToParse = 2 * maxElements // a parsed page has more elements than its source
 	node := doc
 	article, err := parser.ParseDocument(doc, at)
 	if err == nil && article.Node != nil && float64(length(article.Node)) >= minArticle*float64(whole) {
@@ -81,10 +81,10 @@ func Markdown(text string, at *url.URL) string {
 	return out
 }
 
-// head is where an article says its own title.
+// head returns the part of an article that may contain its own title.
 func head(s string) string { return s[:min(len(s), 300)] }
 
-// readable says whether the libraries are given a page.
+// readable reports whether a page is passed to the libraries.
 func readable(text string) bool {
 	z := html.NewTokenizer(strings.NewReader(text))
 	elements, indent := 0, 0
@@ -119,7 +119,7 @@ func indents(z *html.Tokenizer) bool {
 	return false
 }
 
-// plain is the text that stands in a page, line by line.
+// plain returns the plain text of a page, line by line.
 func plain(text string) string {
 	var out strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
@@ -152,7 +152,7 @@ func hidden(element string) bool {
 	return false
 }
 
-// length counts the characters of a node's text, without what nobody sees.
+// length counts the characters of a node's visible text.
 func length(n *html.Node) (total int) {
 	if n.Type == html.TextNode {
 		return utf8.RuneCountInString(strings.TrimSpace(n.Data))

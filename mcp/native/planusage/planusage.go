@@ -1,5 +1,5 @@
-// Package planusage is the native tool get-plan-usage: what somebody may use, and
-// how much of it they used.
+// Package planusage is the native tool get-plan-usage, which returns a user's limits and
+// their usage.
 package planusage
 
 import (
@@ -20,16 +20,16 @@ import (
 //go:embed get-plan-usage.html
 var template string
 
-// Usage is what is told of somebody.
+// Usage is the usage of one user.
 type Usage struct {
-	Enabled bool        // there are plans
-	Plan    *plan.Usage // nil: none holds for them
-	Credits *float64    // what is left; nil where the plan has none
+	Enabled bool        // plans are in use
+	Plan    *plan.Usage // nil if no plan applies to them
+	Credits *float64    // remaining credits; nil if the plan has none
 	Budgets []store.BudgetState
-	Names   map[string]string // of the budgets' subjects, as people read them
+	Names   map[string]string // display names of the budgets' subjects
 }
 
-// told is the structured result. What there is none of is null.
+// told is the structured result. Missing values are null.
 type told struct {
 	PlanName       string   `json:"planName"`
 	PlanID         *string  `json:"planId,omitempty"`
@@ -37,7 +37,7 @@ type told struct {
 	MessagesUsed   int64    `json:"messagesUsed"`
 	MessageLimit   *int64   `json:"messageLimit"`
 	Credits        *float64 `json:"credits"`
-	CreditUnit     string   `json:"creditUnit,omitempty"` // USD, or what the plan calls its own
+	CreditUnit     string   `json:"creditUnit,omitempty"` // USD, or the plan's own unit
 	PeriodEnd      *string  `json:"periodEnd,omitempty"`
 	Budgets        []budget `json:"budgets,omitempty"`
 }
@@ -52,7 +52,7 @@ type budget struct {
 	Resets  string       `json:"resets"`
 }
 
-// Tool is get-plan-usage over what read says of the caller.
+// Tool returns get-plan-usage, which uses read to get the caller's usage.
 func Tool(read func(context.Context, native.Context) (Usage, error)) native.Tool {
 	yes, no := true, false
 	return native.Tool{

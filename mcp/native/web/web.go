@@ -1,5 +1,5 @@
-// Package web is the native tool web-scrape: it fetches an address that a model
-// chose, and returns what can be read there.
+// Package web is the native tool web-scrape, which fetches a URL that a model chose and
+// returns its text.
 package web
 
 import (
@@ -23,14 +23,14 @@ import (
 
 const (
 	defaultLength = 50_000
-	callTime      = 30 * time.Second // the client's own bound is below it
-	atOnce        = 4                // a page takes tens of megabytes while it is read
+	callTime      = 30 * time.Second // the client's own limit is lower
+	atOnce        = 4                // reading a page takes tens of megabytes
 )
 
 const schema = `{"type":"object","properties":{"url":{"type":"string","description":"The URL of the web page to fetch"},"maxLength":{"type":"number","description":"Maximum characters to return (default: 50000)","default":50000}},"required":["url"]}`
 
-// Tool is web-scrape. The client is the guarded one: it bounds time, size and
-// redirects, and refuses with [store.ErrRefused] what is no public address.
+// Tool returns web-scrape. client must be the guarded one: it limits time, size and
+// redirects, and refuses non-public addresses with [store.ErrRefused].
 func Tool(client *http.Client, version string) native.Tool {
 	yes, no := true, false
 	s := scraper{client, "Mozilla/5.0 (compatible; nize/" + version + ")"}
@@ -82,7 +82,7 @@ func (s scraper) run(ctx context.Context, _ native.Context, input json.RawMessag
 	return native.Text(cut(text, most)), nil
 }
 
-// fetch returns the text at an address. There is none where the status is no success.
+// fetch returns the text at a URL, or "" if the status is an error.
 func (s scraper) fetch(ctx context.Context, u *url.URL) (text string, status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s scraper) fetch(ctx context.Context, u *url.URL) (text string, status int
 		return "", resp.StatusCode, nil
 	}
 	if how := resp.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
-		return "", 0, errors.New("the server sent it in an encoding that was not asked for") // gzip was, and is undone
+		return "", 0, errors.New("the server sent it in an encoding that was not asked for") // gzip was requested, and is already decoded
 	}
 	contentType := resp.Header.Get("Content-Type")
 	body, err := io.ReadAll(resp.Body)
@@ -113,7 +113,7 @@ func (s scraper) fetch(ctx context.Context, u *url.URL) (text string, status int
 	return text, resp.StatusCode, err
 }
 
-// read is the text of a body of a type.
+// read returns the text of a body of the given type.
 func read(body []byte, contentType string, at *url.URL) (string, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -132,8 +132,8 @@ func read(body []byte, contentType string, at *url.URL) (string, error) {
 	return "", fmt.Errorf("it is %s, which is no text", store.Clip(kind, 60))
 }
 
-// reason is what a caller is told of a request that failed: of one that was kept
-// from a network nothing that would tell what is there.
+// reason returns the caller's message about a failed request. For a request that was
+// blocked from a network it reveals nothing about that network.
 func reason(err error) string {
 	if errors.Is(err, store.ErrRefused) {
 		return "blocked: only public addresses on ports 80 and 443 are fetched, unless an admin allows them in egress.allow"
@@ -142,14 +142,14 @@ func reason(err error) string {
 	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return "the server did not answer in time"
 	}
-	var request *url.Error // which repeats the address
+	var request *url.Error // it repeats the URL
 	if errors.As(err, &request) {
 		err = request.Err
 	}
 	return err.Error()
 }
 
-// cut is the text in at most that many characters.
+// cut returns at most that many characters of a text.
 func cut(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
