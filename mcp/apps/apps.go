@@ -1,10 +1,12 @@
-// Package apps hands the views of tools on to MCP clients that show them, as MCP Apps
-// has it: the tool names its view, and the client reads that as a resource.
+// Package apps provides the views of tools to MCP clients that show them, as specified by
+// MCP Apps.
 //
-// A view has an address of nize's own, ui://SERVER/REST, so that two servers' never
-// meet in one. It goes along with what an admin accepted that it reaches outside, of
-// what it declares. Who may have it is asked of the rules, by whoever lists the tool;
-// this package only says what a client is told.
+// The tool names its view, and the client reads that as a resource.
+//
+// A view has nize's own address, ui://SERVER/REST, so that those of two servers never
+// collide. It is sent with the declared external origins that an admin accepted. The caller
+// that lists the tool must check the rights; this package only builds the data for the
+// client.
 package apps
 
 import (
@@ -24,20 +26,20 @@ import (
 	"nize/store"
 )
 
-// Scheme begins the address of every view.
+// Scheme is the prefix of every view's address.
 const Scheme = "ui://"
 
-// Views are where views come from. The zero value has none.
+// Views provides the views. The zero value has none.
 type Views struct {
-	// Template is the view of a native tool, "" where it has none.
+	// Template returns the view of a native tool, or "".
 	Template func(name string) string
-	// Resource reads a resource of the server of a call's tool, which has the pin that
-	// was accepted, with the credential of who looks.
+	// Resource reads a resource of the server of a call's tool, which has the accepted pin,
+	// with the credential of by.
 	Resource func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error)
 }
 
-// Announced says whether a client shows views: it said so when its session began, or
-// with the request where there are no sessions.
+// Announced reports whether a client shows views: it declares so when its session begins,
+// or in the request if there are no sessions.
 func Announced(req sdk.Request) bool {
 	r, ok := req.(interface {
 		ClientCapabilities() *sdk.ClientCapabilities
@@ -59,7 +61,7 @@ func Announced(req sdk.Request) bool {
 	return false
 }
 
-// Address is where a client reads the view of a tool, "" where it has none.
+// Address returns the address of a tool's view for clients, or "".
 func (v Views) Address(t *policy.Tool) string {
 	if t.Server == policy.NativeServer {
 		if v.Template == nil || v.Template(t.Name) == "" {
@@ -74,8 +76,8 @@ func (v Views) Address(t *policy.Tool) string {
 	return Scheme + t.Server + "/" + rest
 }
 
-// Meta is the _meta of a tool for a client: of views, it tells those alone who show
-// them.
+// Meta returns the _meta of a tool for a client. It mentions views only for clients that
+// show them.
 func (v Views) Meta(t *policy.Tool, shows bool) sdk.Meta {
 	m := expose.WithoutViews(expose.MetaOf(t.Meta))
 	says := t.View()
@@ -100,7 +102,7 @@ func (v Views) Meta(t *policy.Tool, shows bool) sdk.Meta {
 	return m
 }
 
-// Resources lists the views of tools, each once.
+// Resources returns the views of tools, each once.
 func (v Views) Resources(tools []*policy.Tool) (list []*sdk.Resource) {
 	listed := map[string]bool{"": true}
 	for _, t := range tools {
@@ -114,12 +116,12 @@ func (v Views) Resources(tools []*policy.Tool) (list []*sdk.Resource) {
 	return list
 }
 
-// metaOf is what a client is told that a view may reach.
+// metaOf returns a view's permissions for a client.
 func metaOf(d view.Domains) sdk.Meta { return sdk.Meta{"ui": d.Grant()} }
 
-// Read reads the view of a tool, and says the SHA-256 of its HTML as it was found.
+// Read reads the view of a tool, and returns the SHA-256 of its original HTML.
 func (v Views) Read(ctx context.Context, by store.Caller, t *policy.Tool) (c *sdk.ResourceContents, sum string, err error) {
-	content := view.Content{Skybridge: true} // a template is written for window.openai, too
+	content := view.Content{Skybridge: true} // templates are also written for window.openai
 	if t.Server == policy.NativeServer {
 		content.HTML = []byte(v.Template(t.Name))
 	} else {

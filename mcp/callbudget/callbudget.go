@@ -1,4 +1,4 @@
-// Package callbudget holds calls of tools to the budgets of their requesters.
+// Package callbudget enforces the budgets of requesters on calls of tools.
 package callbudget
 
 import (
@@ -11,19 +11,18 @@ import (
 	"nize/store"
 )
 
-// Store keeps how often tools may be called; [store.Budgets] and
-// [store.Meter] say how.
+// Store stores the budgets and counts calls; see [store.Budgets] and [store.Meter].
 type Store interface {
 	BudgetsFor(ctx context.Context, r store.Reservation) ([]store.BudgetState, error)
 	Reserve(ctx context.Context, by store.Caller, r store.Reservation) error
 }
 
-// Budgets hold calls to the budgets of their requesters. A call is looked at
-// when it is asked for and when somebody says yes to it, so that nobody decides on
-// what can't run, and it is counted, in one transaction with the look, when it is
-// about to run: of calls at once no more begin than the budget has.
+// Budgets enforces the budgets of requesters. A call is checked when it is requested and
+// when it is approved, so that no one decides on a call that can't run. It is counted, in
+// one transaction with the check, when it is about to run: of concurrent calls, no more
+// start than the budget allows.
 type Budgets struct {
-	Store  Store // nil: there are none
+	Store  Store // nil if there are no budgets
 	Config store.Config
 }
 
@@ -34,7 +33,7 @@ func (b Budgets) reservation(by store.Caller, c *store.Call) store.Reservation {
 	}
 }
 
-// Check returns the budget that is used up, or nil, and whether there is any.
+// Check returns the budget that is used up, or nil, and whether there is any budget.
 func (b Budgets) Check(ctx context.Context, by store.Caller, c *store.Call) (usedUp *store.BudgetState, any bool, err error) {
 	if b.Store == nil || c.Server == policy.BuiltinServer {
 		return nil, false, nil
@@ -51,7 +50,8 @@ func (b Budgets) Check(ctx context.Context, by store.Caller, c *store.Call) (use
 	return nil, len(states) > 0, nil
 }
 
-// Count counts a call that is about to run. A *store.CallError refuses it.
+// Count counts a call that is about to run. It returns a *store.CallError if the call must
+// not run.
 func (b Budgets) Count(ctx context.Context, by store.Caller, c *store.Call) error {
 	usedUp, any, err := b.Check(ctx, by, c)
 	if err != nil || !any {
@@ -67,7 +67,7 @@ func (b Budgets) Count(ctx context.Context, by store.Caller, c *store.Call) erro
 	return err
 }
 
-// Refusal is what who asked is told, in their zone.
+// Refusal returns the error for the requester, in their time zone.
 func (b Budgets) Refusal(by store.Caller, s store.BudgetState) *store.CallError {
 	zone, err := time.LoadLocation(store.TimeZone(b.Config, by.User, ""))
 	if err != nil {
@@ -76,8 +76,8 @@ func (b Budgets) Refusal(by store.Caller, s store.BudgetState) *store.CallError 
 	return &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: s.UsedUp(by.IsAdmin(), zone)}
 }
 
-// CheckPress keeps somebody from saying yes to a call that its requester's budgets
-// don't cover. It goes on waiting.
+// CheckPress returns an error if a user approves a call that its requester's budgets don't
+// cover. The call keeps waiting.
 func (b Budgets) CheckPress(ctx context.Context, by, requester store.Caller, c *store.Call) error {
 	usedUp, _, err := b.Check(ctx, requester, c)
 	switch {

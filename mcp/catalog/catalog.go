@@ -1,5 +1,4 @@
-// Package catalog holds every server and tool decoded: what a caller may use is
-// asked of it for each search and each call.
+// Package catalog holds all servers and tools decoded, for each search and each call.
 package catalog
 
 import (
@@ -18,7 +17,7 @@ import (
 	"nize/store"
 )
 
-// Store keeps servers and their tools.
+// Store stores servers and their tools.
 type Store interface {
 	GetServer(ctx context.Context, name string) (store.Server, error)
 	ListServers(ctx context.Context) ([]store.Server, error)
@@ -26,9 +25,9 @@ type Store interface {
 	GetTool(ctx context.Context, id string) (store.Tool, error)
 }
 
-// Catalog holds every server and tool decoded, so that a call costs no
-// reading. The store stays the truth: whoever changes a server refreshes it
-// here before answering, and the feed's follower does for all others.
+// Catalog holds all servers and tools decoded, so that a call doesn't read the store. The
+// store stays authoritative: code that changes a server refreshes it here before it
+// returns, and the follower of the feed does so for all other changes.
 type Catalog struct {
 	from Store
 
@@ -36,31 +35,31 @@ type Catalog struct {
 	loaded  bool
 	servers map[string]*store.Server
 	tools   map[string]*policy.Tool // by id
-	// features are what servers offer besides tools. Nothing that goes through all
-	// tools meets them.
+	// features holds the servers' prompts and resources. Iterations over all tools don't
+	// include them.
 	features map[string]*policy.Tool
 	own      map[string]ownServer  // by name
-	counts   map[string]ToolCounts // of all that is there, by server; nil until it is asked for
+	counts   map[string]ToolCounts // counts of all servers; nil until needed
 
-	// Temporary, if set before the first use, has the tools of temporary servers:
-	// they are found by their ids alone.
+	// Temporary, if set before the first use, provides the tools of temporary servers,
+	// which are found only by their ids.
 	Temporary interface {
 		FindTool(id string) (*policy.Tool, bool)
 		FindServer(name string) (*store.Server, bool)
 	}
 }
 
-// ownServer is a server of nize's own, which stands in no database.
+// ownServer is one of nize's own servers, which are not stored in a database.
 type ownServer struct {
 	record *store.Server
 	tools  []*policy.Tool
 }
 
-// New returns the catalog of what a store has.
+// New returns the catalog of a store.
 func New(from Store) *Catalog { return &Catalog{from: from, own: map[string]ownServer{}} }
 
-// SetOwn makes tools those of a server of nize's own, in the place of the ones that it had.
-// A tool may have a record of its own, for what holds of it alone.
+// SetOwn replaces the tools of one of nize's own servers. A tool may have its own record
+// for properties that differ.
 func (c *Catalog) SetOwn(record *store.Server, tools []*policy.Tool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +69,7 @@ func (c *Catalog) SetOwn(record *store.Server, tools []*policy.Tool) {
 	}
 }
 
-// addOwnLocked needs c.mu.
+// addOwnLocked adds the tools of one of nize's own servers. c.mu must be held.
 func (c *Catalog) addOwnLocked(name string) {
 	maps.DeleteFunc(c.tools, func(_ string, t *policy.Tool) bool { return t.Server == name })
 	c.servers[name] = c.own[name].record
@@ -84,9 +83,9 @@ func (c *Catalog) Load(ctx context.Context) error {
 	return c.load(ctx, func(store.Server, []*policy.Tool) error { return nil })
 }
 
-// load calls each with each server and its tools as soon as they are read, in the
-// order of the store, while others are being read. It is not called where
-// everything was read before, and must not ask the catalog.
+// load calls each with each server and its tools as soon as they are read, in the order of
+// the store, while others are being read. It doesn't call each if everything was read
+// before. each must not use the catalog.
 func (c *Catalog) load(ctx context.Context, each func(store.Server, []*policy.Tool) error) error {
 	c.mu.RLock()
 	loaded := c.loaded
@@ -111,7 +110,7 @@ func (c *Catalog) load(ctx context.Context, each func(store.Server, []*policy.To
 	}
 	var next atomic.Int32
 	var readers sync.WaitGroup
-	for range min(len(servers), runtime.GOMAXPROCS(0)) { // decoding is much of a start
+	for range min(len(servers), runtime.GOMAXPROCS(0)) { // decoding takes much of the startup time
 		readers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(servers); i = int(next.Add(1)) - 1 {
 				servers[i] = servers[i].Normal()
@@ -154,16 +153,16 @@ func (c *Catalog) entries(ctx context.Context, s *store.Server) ([]*policy.Tool,
 	}
 	out := make([]*policy.Tool, len(tools))
 	for i, t := range tools {
-		t.Around, t.Was = store.Around{}, nil // for admins who look at a change
+		t.Around, t.Was = store.Around{}, nil // only needed by admins who review a change
 		out[i] = policy.NewTool(t, s)
 	}
 	return out, nil
 }
 
-// Refresh reads one server and its tools again. Whoever changes them calls it
-// before answering, so that the change holds from the next call on; Run
-// follows the feed for all others. The lock is held across the reads, so that
-// the later of two refreshes also reads later.
+// Refresh reads one server and its tools again. Code that changes them calls it before it
+// returns, so that the change applies from the next call on; Run follows the feed for all
+// other changes. The lock is held during the reads, so that the later of two refreshes also
+// reads later.
 func (c *Catalog) Refresh(ctx context.Context, name string) error {
 	if err := c.Load(ctx); err != nil {
 		return err
@@ -203,14 +202,14 @@ func (c *Catalog) Refresh(ctx context.Context, name string) error {
 	for _, t := range tools {
 		t.Around, t.Was = store.Around{}, nil
 		if e := old[t.ID()]; e != nil && e.Tool.Equal(t) {
-			t = e.Tool // the index has its texts from here
+			t = e.Tool // the index shares its texts with the catalog
 		}
 		c.addLocked(policy.NewTool(t, &s))
 	}
 	return nil
 }
 
-// addLocked needs c.mu.
+// addLocked adds a tool or feature. c.mu must be held.
 func (c *Catalog) addLocked(e *policy.Tool) {
 	if feature.IsTool(e.Name) {
 		c.tools[e.ID()] = e
@@ -219,8 +218,8 @@ func (c *Catalog) addLocked(e *policy.Tool) {
 	}
 }
 
-// Get returns the tool, prompt or resource of that id; server.tool is accepted
-// where it names just one tool.
+// Get returns the tool, prompt or resource with that id. It also accepts server.tool if
+// that is unambiguous among the tools.
 func (c *Catalog) Get(id string) (*policy.Tool, bool) {
 	if c.Temporary != nil && policy.IsTemporary(id) {
 		return c.Temporary.FindTool(id)
@@ -254,7 +253,7 @@ func (c *Catalog) Get(id string) (*policy.Tool, bool) {
 	return found, found != nil
 }
 
-// GetStored returns a tool as the store has it now, which is changed before the catalog is.
+// GetStored returns a tool from the store, which is changed before the catalog is.
 func (c *Catalog) GetStored(ctx context.Context, id string) (store.Tool, error) {
 	name, _, _ := store.SplitToolID(id)
 	c.mu.RLock()
@@ -269,7 +268,7 @@ func (c *Catalog) GetStored(ctx context.Context, id string) (store.Tool, error) 
 	return store.Tool{}, store.Errorf("tool %s %w", id, store.ErrNotFound)
 }
 
-// Each calls f for every tool while it returns true.
+// Each calls f for every tool until f returns false.
 func (c *Catalog) Each(f func(*policy.Tool) bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -298,7 +297,7 @@ func (c *Catalog) EachServer(f func(store.Server)) {
 	}
 }
 
-// FindServer returns the record of a server, also of a temporary one.
+// FindServer returns the record of a server, including temporary ones.
 func (c *Catalog) FindServer(name string) (*store.Server, bool) {
 	if c.Temporary != nil && policy.IsTemporary(name) {
 		return c.Temporary.FindServer(name)
@@ -309,7 +308,7 @@ func (c *Catalog) FindServer(name string) (*store.Server, bool) {
 	return s, ok
 }
 
-// Server returns the record of a server, one with its name alone if it is gone.
+// Server returns the record of a server, or one with only its name if it was removed.
 func (c *Catalog) Server(name string) store.Server {
 	if s, ok := c.FindServer(name); ok {
 		return *s
@@ -317,7 +316,7 @@ func (c *Catalog) Server(name string) store.Server {
 	return store.Server{Name: name}.Normal()
 }
 
-// AnyUntrusted says whether the output of any server is untrusted.
+// AnyUntrusted reports whether the output of any server is untrusted.
 func (c *Catalog) AnyUntrusted() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -329,7 +328,8 @@ func (c *Catalog) AnyUntrusted() bool {
 	return false
 }
 
-// Untrusted is true of a server that is gone, too: fail closed.
+// Untrusted reports whether the output of a server is untrusted. It fails closed: it
+// returns true for a removed server.
 func (c *Catalog) Untrusted(server string) bool {
 	if s, ok := c.FindServer(server); ok {
 		return s.UntrustedOutput
@@ -337,7 +337,8 @@ func (c *Catalog) Untrusted(server string) bool {
 	return server != policy.BuiltinServer
 }
 
-// Private is true of a server that is gone, too: fail closed.
+// Private reports whether a server is private. It fails closed: it returns true for a
+// removed server.
 func (c *Catalog) Private(server string) bool {
 	if s, ok := c.FindServer(server); ok {
 		return s.Private
@@ -345,7 +346,7 @@ func (c *Catalog) Private(server string) bool {
 	return server != policy.BuiltinServer
 }
 
-// ToolIDs names every tool of every server, also those that are held.
+// ToolIDs returns the ids of all tools of all servers, including held ones.
 func (c *Catalog) ToolIDs(ctx context.Context) ([]string, error) {
 	if err := c.Load(ctx); err != nil {
 		return nil, err
@@ -360,20 +361,20 @@ func (c *Catalog) ToolIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Definitions are the tools of one server by name, also those that are held. What
-// is kept of them shares its memory with the gateway.
+// Definitions returns the tools of one server by name, including held ones. They share
+// memory with the gateway.
 func (c *Catalog) Definitions(ctx context.Context, server string) ([]store.Tool, error) {
 	all, err := c.definitions(ctx, func(name string) bool { return name == server })
 	return all[server], err
 }
 
-// AllDefinitions are those of every server.
+// AllDefinitions returns the definitions of every server.
 func (c *Catalog) AllDefinitions(ctx context.Context) (map[string][]store.Tool, error) {
 	return c.definitions(ctx, func(string) bool { return true })
 }
 
-// EachDefinitions calls f with each server of the store and its tools by name. The
-// first time it reads them meanwhile; f must not ask the catalog.
+// EachDefinitions calls f with each server of the store and its tools by name. On first use
+// it does so while reading them; f must not use the catalog.
 func (c *Catalog) EachDefinitions(ctx context.Context, f func(store.Server, []store.Tool) error) error {
 	fresh := false
 	err := c.load(ctx, func(s store.Server, entries []*policy.Tool) error {
@@ -403,7 +404,7 @@ func (c *Catalog) definitions(ctx context.Context, of func(server string) bool) 
 	if err := c.Load(ctx); err != nil {
 		return nil, err
 	}
-	found := map[string][]*policy.Tool{} // which are far smaller to sort
+	found := map[string][]*policy.Tool{} // pointers are far smaller to sort
 	c.Each(func(e *policy.Tool) bool {
 		if e.Server != policy.BuiltinServer && of(e.Server) {
 			found[e.Server] = append(found[e.Server], e)
@@ -417,7 +418,7 @@ func (c *Catalog) definitions(ctx context.Context, of func(server string) bool) 
 	return all, nil
 }
 
-// sorted are the definitions of one server's tools by name, without its features.
+// sorted returns the definitions of one server's tools by name, without its features.
 func sorted(entries []*policy.Tool) []store.Tool {
 	slices.SortFunc(entries, func(a, b *policy.Tool) int { return strings.Compare(a.Name, b.Name) })
 	list := make([]store.Tool, 0, len(entries))
@@ -429,15 +430,15 @@ func sorted(entries []*policy.Tool) []store.Tool {
 	return list
 }
 
-// ToolCounts counts the tools of one server.
+// ToolCounts holds the numbers of tools of one server.
 type ToolCounts struct {
 	Tools   int
-	Held    int // neither found nor callable until an admin accepts them
-	Refused int // tools whose schemas are dangerous, which nobody can accept
+	Held    int // neither found nor callable until an admin accepts them; includes prompts and resources
+	Refused int // tools with dangerous schemas, which can't be accepted
 }
 
-// CountTools counts the tools of every server, without reading them. What is held
-// are prompts and resources, too. What it returns is shared, and not to be changed.
+// CountTools counts the tools of every server without reading them. Held includes prompts
+// and resources. The result is shared and must not be changed.
 func (c *Catalog) CountTools(ctx context.Context) (map[string]ToolCounts, error) {
 	if err := c.Load(ctx); err != nil {
 		return nil, err

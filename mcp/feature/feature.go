@@ -1,5 +1,6 @@
-// Package feature tells what a server offers besides tools from its tools. It is
-// kept as they are, in store.Tool, under names that no tool has: prompt:NAME,
+// Package feature distinguishes a server's prompts and resources from its tools.
+//
+// They are stored like tools, in store.Tool, under names that no tool has: prompt:NAME,
 // resource:URI and template:URI_TEMPLATE.
 package feature
 
@@ -16,7 +17,7 @@ const (
 	Template = "template"
 )
 
-// Of cuts such a name; kind is "" for a tool's.
+// Of splits such a name. It returns kind "" for a tool's name.
 func Of(name string) (kind, rest string) {
 	kind, rest, ok := strings.Cut(name, ":")
 	if !ok || kind != Prompt && kind != Resource && kind != Template {
@@ -25,13 +26,13 @@ func Of(name string) (kind, rest string) {
 	return kind, rest
 }
 
-// IsTool says whether a name is a tool's.
+// IsTool reports whether a name is a tool's.
 func IsTool(name string) bool {
 	kind, _ := Of(name)
 	return kind == ""
 }
 
-// IsToolID says whether an id, server:name, is a tool's.
+// IsToolID reports whether an id, server:name, is a tool's.
 func IsToolID(id string) bool {
 	_, name, _ := store.SplitToolID(id)
 	return IsTool(name)

@@ -1,8 +1,9 @@
-// Package feedback is learning from use: who searches, is shown a tool and then
-// calls it with success has said in their own words what it does. Those words
-// that some tool's definition has too, and nothing else of the request, are kept
-// for the tool; they move it in later searches and are shown to nobody.
-// index.learn turns it off.
+// Package feedback learns from the use of tools.
+//
+// A caller who searches, gets a tool and then calls it successfully has described in their
+// own words what it does. The words that also occur in some tool's definition, and nothing
+// else of the request, are stored for the tool; they affect its rank in later searches and
+// are never displayed. index.learn disables it.
 package feedback
 
 import (
@@ -17,48 +18,47 @@ import (
 )
 
 const (
-	learnWithin  = 5 * time.Minute // from the search to the call
-	maxSearches  = 4               // that are remembered of one conversation or session
+	learnWithin  = 5 * time.Minute // maximum time from the search to the call
+	maxSearches  = 4               // searches kept per conversation or session
 	maxSearchers = 1000
 )
 
-// Index is what an index does with what was learned.
+// Index is the part of an index that uses the feedback.
 type Index interface {
 	FeedbackWords(text string) (words []string, values int)
 	SetFeedback(tool string, learned []store.Feedback)
 	ClearFeedback()
 }
 
-// searcher is who searches and calls, and where: one conversation, or one
-// token's sessions.
+// searcher identifies who searches and calls, and where: one conversation, or one token's
+// sessions.
 type searcher struct{ user, thread, token string }
 
-// pastSearch is one search as it is remembered, in memory only.
+// pastSearch is one recent search, in memory only.
 type pastSearch struct {
 	at     time.Time
 	words  []string
 	values int
-	tools  []string // that were found and not called yet
+	tools  []string // tools found and not called yet
 }
 
-// Learner remembers searches until their tools are called, and what was learned
-// from them.
+// Learner keeps searches until their tools are called, and the feedback from them.
 type Learner struct {
 	Store  store.RelevanceFeedback
 	Index  Index
 	Config store.Config
 	Log    *slog.Logger
 	Now    func() time.Time
-	Run    func(func()) // in the background
+	Run    func(func()) // runs a function in the background
 
 	mu     sync.Mutex
-	recent map[searcher][]pastSearch // the newest last
-	forgot int                       // how often something was forgotten
+	recent map[searcher][]pastSearch // newest last
+	forgot int                       // number of times that data was erased
 
-	keep sync.Mutex // store and index change together
+	keep sync.Mutex // held while store and index are changed together
 }
 
-// NoteSearch notes the tools that a search in a conversation answered.
+// NoteSearch records the tools that a search in a conversation returned.
 func (f *Learner) NoteSearch(by store.Caller, thread, query string, tools []string) {
 	if len(tools) == 0 || !store.GetBool(f.Config, "", "index.learn") {
 		return
@@ -80,8 +80,8 @@ func (f *Learner) NoteSearch(by store.Caller, thread, query string, tools []stri
 	}
 }
 
-// dropOldestLocked drops who has not searched for learnWithin, or anybody but
-// one if all have; the caller holds f.mu.
+// dropOldestLocked removes searchers without a search within learnWithin, or, if there are
+// none, any searcher except but. f.mu must be held.
 func (f *Learner) dropOldestLocked(but searcher) {
 	now := f.recent[but][len(f.recent[but])-1].at
 	var some searcher
@@ -97,8 +97,8 @@ func (f *Learner) dropOldestLocked(but searcher) {
 	}
 }
 
-// takeSearch returns what the last search that led to the call taught, once, and how
-// often something had been forgotten until then.
+// takeSearch removes and returns the feedback of the last search that led to the call, and
+// the value of forgot at that time.
 func (f *Learner) takeSearch(c *store.Call) (_ store.Feedback, forgot int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,8 +120,7 @@ func (f *Learner) forgotten() int {
 	return f.forgot
 }
 
-// LearnFrom keeps what led to a call, once that did what it was asked for. It
-// does not hold up the call.
+// LearnFrom stores the feedback from a successful call. It doesn't delay the call.
 func (f *Learner) LearnFrom(c *store.Call) {
 	if c.State != store.Done || c.Result != nil && c.Result.IsError || !store.GetBool(f.Config, "", "index.learn") {
 		return
@@ -136,7 +135,7 @@ func (f *Learner) LearnFrom(c *store.Call) {
 		f.keep.Lock()
 		defer f.keep.Unlock()
 		if f.forgotten() != forgot {
-			return // it may be this one's person who was forgotten
+			return // the erased data may be this user's
 		}
 		kept, err := f.Store.RecordFeedback(ctx, learned)
 		if err != nil {
@@ -147,15 +146,14 @@ func (f *Learner) LearnFrom(c *store.Call) {
 	})
 }
 
-// Load gives the index what the store has learned, at start and after
-// something of it was forgotten.
+// Load passes the stored feedback to the index, at start and after some of it was erased.
 func (f *Learner) Load(ctx context.Context) error {
 	f.keep.Lock()
 	defer f.keep.Unlock()
 	return f.loadLocked(ctx)
 }
 
-// loadLocked is Load; the caller holds f.keep.
+// loadLocked is Load. f.keep must be held.
 func (f *Learner) loadLocked(ctx context.Context) error {
 	all, err := f.Store.ListFeedback(ctx)
 	if err != nil {
@@ -168,17 +166,17 @@ func (f *Learner) loadLocked(ctx context.Context) error {
 	return nil
 }
 
-// DropSearches forgets the searches of people who are about to be forgotten, so
-// that nothing more is learned from them. What was learned goes with them from
-// the store; then Load.
+// DropSearches removes the searches of users who are about to be erased, so that nothing
+// more is learned from them. Their feedback is erased with them from the store; call Load
+// afterwards.
 func (f *Learner) DropSearches(users ...string) {
-	f.keep.Lock() // whoever is storing something now goes first
+	f.keep.Lock() // wait for a concurrent write to the store
 	defer f.keep.Unlock()
 	f.dropSearches(func(id string) bool { return slices.Contains(users, id) })
 }
 
-// dropSearches forgets searches, and makes what is about to be learned from them
-// void.
+// dropSearches removes searches, and invalidates feedback from them that is about to be
+// stored.
 func (f *Learner) dropSearches(of func(user string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,9 +188,8 @@ func (f *Learner) dropSearches(of func(user string) bool) {
 	}
 }
 
-// Forget erases what was learned from one person, or from all if user is "",
-// and the searches from which more would be. It returns how many requests
-// that were.
+// Forget erases the feedback of one user, or of all if user is "", and the searches that
+// would lead to more. It returns the number of erased requests.
 func (f *Learner) Forget(ctx context.Context, by store.Caller, user string) (int, error) {
 	f.dropSearches(func(id string) bool { return user == "" || id == user })
 	f.keep.Lock()

@@ -18,10 +18,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// childEnv carries the options of a child process.
+// childEnv is the environment variable with the options of a child process.
 const childEnv = "MCPTEST_CHILD"
 
-// Command is how to start the fake as a child process: the test binary, and the
+// Command returns how to start the fake as a child process: the test binary, and the
 // environment that it needs.
 func (s *Server) Command() (path string, env map[string]string) {
 	s.t.Helper()
@@ -38,16 +38,15 @@ func (s *Server) Command() (path string, env map[string]string) {
 	s.mu.Unlock()
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false) // raw results stay as they are
+	enc.SetEscapeHTML(false) // keep raw results unchanged
 	if err := enc.Encode(opt); err != nil {
 		s.t.Fatal(err)
 	}
 	return path, map[string]string{childEnv: strings.TrimSpace(raw.String())}
 }
 
-// ChildMain runs the fake over standard input and output and never returns, if
-// this process was started to be one; else it returns at once. Call it first
-// in TestMain.
+// ChildMain runs the fake over standard input and output and never returns if this process
+// was started as one; otherwise it returns immediately. Call it first in TestMain.
 func ChildMain() {
 	if len(os.Args) == 2 && os.Args[1] == grandchild {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
@@ -91,7 +90,7 @@ func ChildMain() {
 	os.Exit(0)
 }
 
-var stdout sync.Mutex // of a child; the interceptor's writes and the faults'
+var stdout sync.Mutex // in a child, for writes of the interceptor and of faults
 
 func (s *Server) storm() {
 	for {
@@ -104,10 +103,10 @@ func (s *Server) storm() {
 	}
 }
 
-// grandchild is the argument that makes a process a grandchild.
+// grandchild is the argument that marks a process as a grandchild.
 const grandchild = "mcptest-grandchild"
 
-// fork starts a process that outlives this one unless somebody kills it.
+// fork starts a process that outlives this one unless it is killed.
 func fork(session bool) int {
 	cmd := exec.Command(os.Args[0], grandchild)
 	cmd.Env = []string{}
@@ -119,7 +118,7 @@ func fork(session bool) int {
 	return cmd.Process.Pid
 }
 
-// interceptor is a transport whose connection answers what the fake answers by
+// interceptor is a transport whose connection handles the requests that the fake answers
 // itself.
 type interceptor struct {
 	sdk.Transport
@@ -167,7 +166,7 @@ func (c *intercepted) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			if m.Method == "tools/call" && c.server.intercepts(m.Params) {
 				if c.server.faultOf(m.Params) == Wedge {
-					for { // nothing is read any more; without cgo, Go ends a program in which nothing could wake up
+					for { // stop reading; without cgo, Go would end a program in which no goroutine can wake up
 						<-time.After(time.Hour)
 					}
 				}
@@ -191,7 +190,7 @@ func (s *Server) faultOf(params json.RawMessage) Fault {
 	return s.tools[p.Name].Fault
 }
 
-// intercepts says whether the fake answers this call by itself.
+// intercepts reports whether the fake answers this call itself.
 func (s *Server) intercepts(params json.RawMessage) bool {
 	var p struct {
 		Name string `json:"name"`

@@ -17,9 +17,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTP serves the fake over Streamable HTTP and returns its URL. After Stop it
-// serves again at the same address, as a server that was restarted: it knows
-// no session of before.
+// HTTP serves the fake over Streamable HTTP and returns its URL. After Stop it serves again
+// at the same address, like a restarted server that has lost all sessions.
 func (s *Server) HTTP() string {
 	legacy := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.real }, &sdk.StreamableHTTPOptions{JSONResponse: s.opt.JSON})
 	modern := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.real }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: s.opt.JSON, PropagateRequestCancellation: true})
@@ -41,7 +40,7 @@ func (s *Server) SSE() string {
 	}))
 }
 
-// Handle serves a handler of the test's own, at the fake's address.
+// Handle serves a test's own handler at the fake's address.
 func (s *Server) Handle(h http.Handler) string { return s.serve("/mcp", h) }
 
 func (s *Server) serve(path string, h http.Handler) string {
@@ -62,8 +61,8 @@ func (s *Server) serve(path string, h http.Handler) string {
 	return srv.URL + path
 }
 
-// Stop ends the HTTP server and cuts its connections. Its port stays the fake's:
-// connections to it are refused, and nobody else gets it meanwhile.
+// Stop ends the HTTP server and closes its connections. Its port stays reserved:
+// connections to it are refused, and no other process gets it in the meantime.
 func (s *Server) Stop() {
 	s.stop(func(srv *httptest.Server) {
 		kept, err := keepPort(srv.Listener.Addr())
@@ -86,14 +85,14 @@ func (s *Server) end() {
 	}
 }
 
-// stop ends the HTTP server; shut is called as soon as nothing listens.
+// stop ends the HTTP server; shut is called as soon as the listener is closed.
 func (s *Server) stop(shut func(*httptest.Server)) {
 	s.mu.Lock()
 	srv := s.http
 	s.http = nil
 	s.mu.Unlock()
 	if srv != nil {
-		// First, or a client that connects again at once would be waited for.
+		// First, or the server would wait for a client that reconnects immediately.
 		srv.Listener.Close()
 		shut(srv)
 		srv.CloseClientConnections()
@@ -104,7 +103,7 @@ func (s *Server) stop(shut func(*httptest.Server)) {
 	if srv != nil {
 		srv.Close()
 	}
-	for ss := range s.real.Sessions() { // of a request that was under way
+	for ss := range s.real.Sessions() { // of a request that was in flight
 		ss.Close()
 	}
 }
@@ -115,7 +114,7 @@ func (s *Server) record(r *http.Request) {
 	s.headers = append(s.headers, r.Header.Clone())
 }
 
-// front misbehaves, or hands the request on.
+// front applies faults, or passes the request on.
 func (s *Server) front(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.record(r)
@@ -157,7 +156,7 @@ func (s *Server) front(next http.Handler) http.Handler {
 	})
 }
 
-// handled answers what the fake answers by itself.
+// handled handles requests that the fake answers itself, and reports whether it did.
 func (s *Server) handled(w http.ResponseWriter, r *http.Request, msg jsonrpc.Message) bool {
 	if a, ok := msg.(*jsonrpc.Response); ok {
 		if s.answered(a) {
@@ -191,7 +190,7 @@ func (s *Server) handled(w http.ResponseWriter, r *http.Request, msg jsonrpc.Mes
 	return false
 }
 
-// answer is what a tool call gets: a result, or what the fault makes of it.
+// answer is the response to a tool call: a result, or what a fault makes of it.
 type answer struct {
 	id     jsonrpc.ID
 	result json.RawMessage
@@ -239,13 +238,13 @@ func (a answer) send(ctx context.Context, st *stream) {
 			}
 		}
 	case Polled:
-		// SEP-1699: an event with an id, then the end; the rest is asked for.
+		// SEP-1699: an event with an id, then the end; the client requests the rest.
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "id: rest-%v\nretry: 10\ndata:\n\nid: rest-%v\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n", a.id.Raw(), a.id.Raw())
 	default:
 		if st.used() {
 			if err := st.write(&jsonrpc.Response{ID: a.id, Result: a.result}); err != nil {
-				return // the client has left
+				return // the client has disconnected
 			}
 			return
 		}
@@ -253,7 +252,7 @@ func (a answer) send(ctx context.Context, st *stream) {
 	}
 }
 
-// resumed answers the GET for the rest of a Polled stream.
+// resumed handles the GET for the rest of a Polled stream.
 func (s *Server) resumed(w http.ResponseWriter, r *http.Request) bool {
 	raw, ok := strings.CutPrefix(r.Header.Get("Last-Event-Id"), "rest-")
 	if !ok {
@@ -267,7 +266,7 @@ func (s *Server) resumed(w http.ResponseWriter, r *http.Request) bool {
 	return st.write(&jsonrpc.Response{ID: id, Result: Text("resumed")}) == nil
 }
 
-// writeJSON answers verbatim: the result's bytes are not encoded again.
+// writeJSON responds verbatim, without encoding the result's bytes again.
 func writeJSON(w http.ResponseWriter, id jsonrpc.ID, result json.RawMessage) {
 	body := envelope(id, result)
 	w.Header().Set("Content-Type", "application/json")
@@ -283,7 +282,7 @@ func envelope(id jsonrpc.ID, result json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, raw, result)
 }
 
-// page answers tools/list for the faults that are about it.
+// page handles tools/list for the faults that affect it.
 func (s *Server) page(params json.RawMessage) (json.RawMessage, bool) {
 	var p struct {
 		Cursor string `json:"cursor"`

@@ -1,15 +1,14 @@
-// Package mcptest is a fake upstream that behaves: a real MCP server of the SDK
-// on an in-memory transport, over Streamable HTTP (stateful or stateless), over
-// the older SSE, or as a child process, which misbehaves on request and counts
-// the calls of each tool.
+// Package mcptest is a fake upstream with real behaviour: a real MCP server of the SDK.
 //
-// In front of the SDK's server stands an interceptor. It answers the calls of
-// tools that have a raw Result, a Do or a Fault itself, so that bytes which the
-// SDK would not write (unknown content types, integers over 2^53, broken JSON)
-// can be sent; everything else is the SDK's.
+// It runs on an in-memory transport, over Streamable HTTP (stateful or stateless), over the
+// older SSE, or as a child process. It misbehaves on request and counts the calls of each
+// tool.
 //
-// A child process is the test binary again: TestMain must call [ChildMain]
-// first.
+// An interceptor precedes the SDK's server. It handles the calls of tools that have a raw
+// Result, a Do or a Fault, so that it can send bytes which the SDK would not write (unknown
+// content types, integers over 2^53, broken JSON); the SDK handles everything else.
+//
+// A child process is the test binary again: TestMain must call [ChildMain] first.
 package mcptest
 
 import (
@@ -29,28 +28,28 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Fault is something that goes wrong.
+// Fault is a kind of misbehaviour.
 type Fault string
 
 // Faults of a call: set as Tool.Fault.
 const (
-	Die      Fault = "die"      // the process exits, or the connection is cut, in the call
+	Die      Fault = "die"      // the process exits, or the connection is closed, during the call
 	Hang     Fault = "hang"     // no answer ever
-	Wedge    Fault = "wedge"    // standard input is not read any more; over HTTP as Hang
-	Noise    Fault = "noise"    // 5 lines on standard output that are no JSON, then the answer
+	Wedge    Fault = "wedge"    // stops reading standard input; over HTTP as Hang
+	Noise    Fault = "noise"    // 5 lines on standard output that are not JSON, then the answer
 	Flood    Fault = "flood"    // 1,100 such lines
 	BigLine  Fault = "bigline"  // an answer of 17 MiB, with a known length over HTTP
 	BigBody  Fault = "bigbody"  // an answer of 200 MiB without a known length
-	Trickle  Fault = "trickle"  // a byte every 20 ms, for ever
-	HTML     Fault = "html"     // a page instead of JSON
+	Trickle  Fault = "trickle"  // a byte every 20 ms, endlessly
+	HTML     Fault = "html"     // a web page instead of JSON
 	Broken   Fault = "broken"   // JSON that ends in the middle
 	Progress Fault = "progress" // three progress notifications, then the answer
-	Ask      Fault = "ask"      // a request to the client (elicitation), whose reply is the answer
+	Ask      Fault = "ask"      // a request to the client (elicitation), whose response is the answer
 	Env      Fault = "env"      // the answer is the environment
-	Fork     Fault = "fork"     // starts a grandchild that ignores signals and answers with its pid
-	Escape   Fault = "escape"   // the same, in a session of its own
+	Fork     Fault = "fork"     // starts a grandchild that ignores signals, and answers with its pid
+	Escape   Fault = "escape"   // the same, in its own session
 	Swap     Fault = "swap"     // changes its own description, then answers
-	Polled   Fault = "polled"   // a stream that ends before the answer and is to be resumed
+	Polled   Fault = "polled"   // a stream that ends before the answer and must be resumed
 )
 
 // Faults of the whole server: set with SetFault, or in Options.
@@ -62,10 +61,10 @@ const (
 	Redirect     Fault = "redirect" // to the recorder at Options.Target
 	Pages        Fault = "pages"    // a list of tools that never ends
 	SameCursor   Fault = "cursor"   // a list that repeats its cursor
-	Twice        Fault = "twice"    // the first tool stands in the list twice
-	Storm        Fault = "storm"    // list_changed all the time
+	Twice        Fault = "twice"    // the first tool is listed twice
+	Storm        Fault = "storm"    // continuous list_changed
 	Deaf         Fault = "deaf"     // a child that never answers initialize
-	Dead         Fault = "dead"     // a child that says why and exits 3 at once
+	Dead         Fault = "dead"     // a child that prints the reason and exits 3 immediately
 	Stubborn     Fault = "stubborn" // a child that ignores the end of its input and SIGTERM
 )
 
@@ -76,27 +75,27 @@ type Tool struct {
 	Annotations              *sdk.ToolAnnotations
 	Meta                     json.RawMessage `json:",omitempty"`
 	Icons                    []sdk.Icon      `json:",omitempty"`
-	// Result is answered verbatim; without Result, Do and Fault the SDK's server
-	// answers with the arguments as one text.
+	// Result is returned verbatim; without Result, Do and Fault the SDK's server returns
+	// the arguments as one text.
 	Result json.RawMessage `json:",omitempty"`
-	// Do answers in the test's process; not for child processes.
+	// Do runs in the test's process; not for child processes.
 	Do    func(ctx context.Context, args json.RawMessage) json.RawMessage `json:"-"`
 	Fault Fault
 }
 
-// Options says what the fake is like.
+// Options configures the fake.
 type Options struct {
 	Name         string
 	Title        string
 	Instructions string
 	Tools        []Tool
-	Features     bool // a prompt, a resource and a template of resources
-	Stateless    bool // serve the 2026-07-28 wire too
-	JSON         bool // answer with JSON instead of event streams
+	Features     bool // provide a prompt, a resource and a template of resources
+	Stateless    bool // serve the 2026-07-28 protocol too
+	JSON         bool // respond with JSON instead of event streams
 	Fault        Fault
-	Target       string // of Redirect
+	Target       string // target of Redirect
 	Log          string // a line for standard error at the start of a child
-	CountFile    string // where a child writes its calls; set by Command
+	CountFile    string // file to which a child writes its calls; set by Command
 }
 
 // Server is a running fake. It is safe for concurrent use.
@@ -111,13 +110,13 @@ type Server struct {
 	headers []http.Header
 	lists   int
 	fault   Fault
-	times   int // how often fault still strikes; -1: always
+	times   int // remaining uses of fault; -1 means unlimited
 	http    *httptest.Server
-	kept    *os.File // while http is stopped: a socket with its port that does not listen
+	kept    *os.File // while http is stopped: a socket bound to its port that does not listen
 	asked   map[string]chan json.RawMessage
 }
 
-// New makes a fake that ends with the test.
+// New returns a fake that ends with the test.
 func New(t testing.TB, opt Options) *Server {
 	t.Helper()
 	s := build(opt)
@@ -147,15 +146,14 @@ func build(opt Options) *Server {
 	return s
 }
 
-// addFeatures offers the prompt greet, the resource memo:first and the template
-// memo:{name}.
+// addFeatures adds the prompt greet, the resource memo:first and the template memo:{name}.
 func (s *Server) addFeatures() {
 	s.SetPrompt("greet", "Greets somebody.")
 	s.SetResource("memo:first", "The first memo.")
 	s.real.AddResourceTemplate(&sdk.ResourceTemplate{Name: "memo", URITemplate: "memo:{name}", Description: "A memo."}, s.readMemo)
 }
 
-// SetResource adds or changes a resource; the SDK tells the clients.
+// SetResource adds or changes a resource; the SDK notifies the clients.
 func (s *Server) SetResource(uri, description string) {
 	s.real.AddResource(&sdk.Resource{Name: "a memo", URI: uri, Description: description, MIMEType: "text/plain", Size: 7}, s.readMemo)
 }
@@ -168,13 +166,13 @@ func (s *Server) readMemo(_ context.Context, req *sdk.ReadResourceRequest) (*sdk
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: "memo of " + req.Params.URI}}}, nil
 }
 
-// View is HTML that shows the results of tools whose meta names its address.
+// View is HTML that shows the results of tools whose meta contains its address.
 type View struct {
 	URI, MIMEType, Text string
-	Meta, Listed        json.RawMessage // of the content, and of the list's entry
+	Meta, Listed        json.RawMessage // _meta of the content, and of the list's entry
 }
 
-// SetView adds or changes a view; the SDK tells the clients.
+// SetView adds or changes a view; the SDK notifies the clients.
 func (s *Server) SetView(v View) {
 	s.real.AddResource(&sdk.Resource{Meta: metaOf(v.Listed), Name: "a view", URI: v.URI, MIMEType: v.MIMEType}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		s.count(v.URI)
@@ -182,7 +180,7 @@ func (s *Server) SetView(v View) {
 	})
 }
 
-// RemoveView takes a view away.
+// RemoveView removes a view.
 func (s *Server) RemoveView(uri string) { s.real.RemoveResources(uri) }
 
 func metaOf(raw json.RawMessage) (m sdk.Meta) {
@@ -192,7 +190,7 @@ func metaOf(raw json.RawMessage) (m sdk.Meta) {
 	return m
 }
 
-// SetPrompt adds or changes a prompt that takes who; the SDK tells the clients.
+// SetPrompt adds or changes a prompt with the argument who; the SDK notifies the clients.
 func (s *Server) SetPrompt(name, description string) {
 	s.real.AddPrompt(&sdk.Prompt{Name: name, Title: "Greeting", Description: description, Arguments: []*sdk.PromptArgument{{Name: "who", Required: true}, {Name: "how"}}},
 		func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
@@ -201,7 +199,7 @@ func (s *Server) SetPrompt(name, description string) {
 		})
 }
 
-// SetTool adds or changes a tool; the SDK tells the clients.
+// SetTool adds or changes a tool; the SDK notifies the clients.
 func (s *Server) SetTool(t Tool) {
 	if t.Schema == nil {
 		t.Schema = json.RawMessage(`{"type":"object"}`)
@@ -216,7 +214,7 @@ func (s *Server) SetTool(t Tool) {
 		})
 }
 
-// RemoveTool takes a tool away.
+// RemoveTool removes a tool.
 func (s *Server) RemoveTool(name string) {
 	s.mu.Lock()
 	delete(s.tools, name)
@@ -224,15 +222,15 @@ func (s *Server) RemoveTool(name string) {
 	s.real.RemoveTools(name)
 }
 
-// SetFault makes the whole server misbehave for so many requests, or always
-// (-1). An empty fault ends that.
+// SetFault makes the whole server misbehave for a number of requests, or always (-1). An
+// empty fault ends that.
 func (s *Server) SetFault(f Fault, times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault, s.times = f, times
 }
 
-// strikes says whether the fault is one of these, and uses it up.
+// strikes returns the current fault if it is one of these, and counts its use.
 func (s *Server) strikes(among ...Fault) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +245,7 @@ func (s *Server) strikes(among ...Fault) Fault {
 	return ""
 }
 
-// count notes a call; a child writes it down for the test to read.
+// count counts a call; a child writes it to a file for the test to read.
 func (s *Server) count(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +261,7 @@ func (s *Server) count(name string) {
 	}
 }
 
-// Calls says how often a tool was run, in this process and in its children.
+// Calls returns how often a tool was run, in this process and in its children.
 func (s *Server) Calls(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,21 +278,21 @@ func (s *Server) Calls(name string) int {
 	return n
 }
 
-// Lists says how often the tools were listed over HTTP.
+// Lists returns how often the tools were listed over HTTP.
 func (s *Server) Lists() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lists
 }
 
-// Headers are those of each request over HTTP so far.
+// Headers returns the headers of each request over HTTP so far.
 func (s *Server) Headers() []http.Header {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]http.Header(nil), s.headers...)
 }
 
-// MCP is the SDK's server behind the fake.
+// MCP returns the SDK's server behind the fake.
 func (s *Server) MCP() *sdk.Server { return s.real }
 
 // Transport connects the fake to one end of an in-memory pipe and returns the
@@ -310,8 +308,8 @@ func (s *Server) Transport() sdk.Transport {
 	return client
 }
 
-// reply is what a tool answers by itself, or that it leaves it to the SDK.
-// write sends further messages first.
+// reply returns a tool's own answer, or ok false if the SDK must answer. write sends
+// further messages first.
 func (s *Server) reply(ctx context.Context, id jsonrpc.ID, params json.RawMessage, write func(jsonrpc.Message) error) (result json.RawMessage, fault Fault, ok bool) {
 	var p struct {
 		Name string          `json:"name"`
@@ -366,7 +364,7 @@ func (s *Server) notify(write func(jsonrpc.Message) error, method string, params
 	}
 }
 
-// ask sends the client a request and returns its whole answer.
+// ask sends the client a request and returns its whole response.
 func (s *Server) ask(ctx context.Context, call jsonrpc.ID, write func(jsonrpc.Message) error) json.RawMessage {
 	name := fmt.Sprint("ask-", call.Raw())
 	id, err := jsonrpc.MakeID(name)
@@ -390,7 +388,7 @@ func (s *Server) ask(ctx context.Context, call jsonrpc.ID, write func(jsonrpc.Me
 	}
 }
 
-// answered takes a client's answer to ask.
+// answered handles a client's response to ask.
 func (s *Server) answered(r *jsonrpc.Response) bool {
 	name, ok := r.ID.Raw().(string)
 	if !ok {
@@ -411,11 +409,11 @@ func (s *Server) answered(r *jsonrpc.Response) bool {
 	return true
 }
 
-// Text is a result with one text.
+// Text returns a result with one text.
 func Text(s string) json.RawMessage {
 	quoted, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a string always encodes
+		panic(err) // unreachable: a string always encodes
 	}
 	return json.RawMessage(`{"content":[{"type":"text","text":` + string(quoted) + `}]}`)
 }

@@ -1,6 +1,8 @@
-// Package rejections leaves an event of each call that was turned away before it
-// was one: unknown, forbidden, held, with arguments that don't fit, or over a
-// limit.
+// Package rejections records an event for each call that was rejected before it was
+// created.
+//
+// Such a call's tool is unknown, forbidden or held, its arguments are invalid, or it is
+// over a limit.
 package rejections
 
 import (
@@ -12,38 +14,39 @@ import (
 	"nize/store"
 )
 
-// Recorder leaves the events. A caller who is turned away all the time floods the
-// audit trail with at most rejectionsEach a minute, and one that counts the rest.
+// Recorder records the events. A caller who is rejected continuously adds at most
+// rejectionsEach events per minute to the audit trail, and one that counts the rest.
 type Recorder struct {
 	Events interface {
 		AddEvent(by store.Caller, e store.Event)
 	}
 	Now func() time.Time
-	// Later does f after a while, once for a key.
+	// Later calls f after a delay, once per key.
 	Later func(key string, after time.Duration, f func())
-	// Counted, if set, is told of each, also of those that leave no event of their own.
+	// Counted, if set, is called for each rejection, including those without their own
+	// event.
 	Counted func(by store.Caller, why store.Code)
 
 	mu      sync.Mutex
 	callers map[string]*rejected // by user, token and surface
 }
 
-// rejected is a caller's minute.
+// rejected holds a caller's rejections in the current minute.
 type rejected struct {
 	since time.Time
 	n     int
-	last  store.Event // the newest of those that are only counted
+	last  store.Event // the newest event that is only counted
 }
 
 const (
 	rejectionsEach = 60
 	rejectionsSpan = time.Minute
-	// maxRejected bounds the callers that are remembered.
+	// maxRejected is the maximum number of callers that are tracked.
 	maxRejected = 10_000
 )
 
-// turnsAway are the codes of what is turned away; everything else is a call, or
-// none of its caller's doing.
+// turnsAway reports whether a code is that of a rejection. Other errors belong to a call,
+// or were not caused by the caller.
 func turnsAway(code store.Code) bool {
 	switch code {
 	case store.CodeNotFound, store.CodeRefused, store.CodeInvalid, store.CodeRateLimited:
@@ -52,7 +55,7 @@ func turnsAway(code store.Code) bool {
 	return false
 }
 
-// Note leaves the event of a call that by asked for in vain.
+// Note records the event of a rejected call of by.
 func (r *Recorder) Note(by store.Caller, tool string, why *store.CallError) {
 	if !turnsAway(why.Code) {
 		return
@@ -94,7 +97,8 @@ func (r *Recorder) Note(by store.Caller, tool string, why *store.CallError) {
 	}
 }
 
-// closeLocked ends a caller's minute with the event that counts. r.mu is held.
+// closeLocked ends a caller's minute with the event that counts the rest. r.mu must be
+// held.
 func (r *Recorder) closeLocked(key string, by store.Caller) {
 	c := r.callers[key]
 	if c == nil {
@@ -107,7 +111,7 @@ func (r *Recorder) closeLocked(key string, by store.Caller) {
 	}
 }
 
-// dropLocked forgets callers whose minute is over and left nothing to count.
+// dropLocked removes callers whose minute is over and has nothing left to count.
 func (r *Recorder) dropLocked(now time.Time) {
 	for key, c := range r.callers {
 		if c.n <= rejectionsEach && now.Sub(c.since) >= rejectionsSpan {
@@ -117,6 +121,6 @@ func (r *Recorder) dropLocked(now time.Time) {
 }
 
 func jsonOf(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // texts and numbers always have a form
+	b, _ := json.Marshal(v) // unreachable: strings and numbers always encode
 	return b
 }

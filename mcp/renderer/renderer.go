@@ -1,7 +1,8 @@
-// Package renderer shows what a tool returned in the form that its
-// extension gave: a JSON document whose texts are templates (text/template) over
-// the structuredContent of the result. The functions tool and args return the name
-// of the call's tool and its arguments.
+// Package renderer formats a tool's result as its extension defines.
+//
+// A renderer is a JSON document whose texts are templates (text/template) over the
+// structuredContent of the result. The functions tool and args return the name of the
+// call's tool and its arguments.
 //
 //	{
 //	  "title": "Weather in {{.city}}",
@@ -12,11 +13,11 @@
 //	  "image": 1
 //	}
 //
-// What comes out is a [display.View], which is stored with the result; each platform
-// draws it. A value can't become a part of the form, whatever it holds: the document
-// is read first, and its texts are filled in afterwards. A link is one only if the
-// very same address stands in the result. What a template may do is bounded in time,
-// repetition and size; one that fails leaves the result as it was.
+// The output is a [display.View], which is stored with the result; each platform draws it.
+// A value can't change the structure, whatever it contains: the document is parsed first,
+// and its texts are filled in afterwards. A link is used only if the result contains
+// exactly this URL. Templates are limited in time, repetition and size; if one fails, the
+// result is left unchanged.
 package renderer
 
 import (
@@ -37,17 +38,17 @@ import (
 	"nize/store/display"
 )
 
-// MaxFile bounds a renderer in bytes.
+// MaxFile is the maximum size of a renderer in bytes.
 const MaxFile = 64 << 10
 
-// maxData bounds the structuredContent that is rendered, and the addresses of it that
-// are looked at.
+// maxData limits the structuredContent that is rendered, and the strings in it that are
+// compared with a link.
 const (
 	maxData      = 1 << 20
 	maxAddresses = 10_000
 )
 
-// Renderer is one that was read. It never changes.
+// Renderer is a parsed renderer. It is immutable.
 type Renderer struct {
 	title, link, text *template.Template
 	fields            []column
@@ -56,10 +57,10 @@ type Renderer struct {
 	image             *int
 }
 
-// column is a name with what is written below or beside it.
+// column is a name with the value below or beside it.
 type column struct{ name, value *template.Template }
 
-// document is a renderer as it is written.
+// document is the JSON form of a renderer.
 type document struct {
 	Title  string  `json:"title"`
 	Link   string  `json:"link"`
@@ -77,7 +78,7 @@ type field struct {
 	Value string `json:"value"`
 }
 
-// Parse reads a renderer. An error names the field.
+// Parse parses a renderer. Its errors name the field.
 func Parse(raw []byte) (*Renderer, error) {
 	if len(raw) > MaxFile {
 		return nil, fmt.Errorf("it is over %d KiB", MaxFile>>10)
@@ -131,7 +132,7 @@ func Parse(raw []byte) (*Renderer, error) {
 	return &r, nil
 }
 
-// syntax says where a document is none, or which field is not as it must be.
+// syntax returns the position of a syntax error, or the field with a wrong value.
 func syntax(raw []byte, err error) error {
 	var bad *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -146,15 +147,15 @@ func syntax(raw []byte, err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// Call is what is shown: which tool was called with what, and what it returned.
+// Call is the call to show: the tool, its arguments and its result.
 type Call struct {
 	Tool   string // server:tool
 	Args   json.RawMessage
 	Result json.RawMessage
 }
 
-// Render makes the view of a result: nil if it has no structuredContent, or nothing
-// comes of it.
+// Render returns the view of a result. It returns nil if the result has no
+// structuredContent, or the view would be empty.
 func (r *Renderer) Render(c Call, now func() time.Time) (*display.View, error) {
 	var result struct {
 		Content []struct {
@@ -226,7 +227,7 @@ func (r *Renderer) Render(c Call, now func() time.Time) (*display.View, error) {
 	return &v, nil
 }
 
-// numbers reads a document with whole numbers as such, as far as they go.
+// numbers parses a document and keeps integers exact within their range.
 func numbers(raw json.RawMessage) (any, error) {
 	var data any
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -259,7 +260,7 @@ func number(v any) any {
 	return v
 }
 
-// at are the items at a path.
+// at returns the items at a path.
 func at(data any, path []string) []any {
 	for _, key := range path {
 		object, ok := data.(map[string]any)
@@ -272,7 +273,7 @@ func at(data any, path []string) []any {
 	return list
 }
 
-// holds says whether a text stands in a document, as the whole of a string.
+// holds reports whether a document contains a string equal to text.
 func holds(v any, text string, left *int) bool {
 	if *left--; *left < 0 {
 		return false
@@ -296,20 +297,20 @@ func holds(v any, text string, left *int) bool {
 	return false
 }
 
-// Set are the renderers of the house. It is safe for concurrent use.
+// Set holds all renderers of the daemon. It is safe for concurrent use.
 type Set struct {
 	Log *slog.Logger
 	Now func() time.Time
 
 	mu     sync.RWMutex
-	of     map[string]*Renderer // of extensions, by tool
-	chosen map[string]*Renderer // by admins, who stand before those
+	of     map[string]*Renderer // extensions' renderers, by tool
+	chosen map[string]*Renderer // admins' renderers, by tool; they take precedence
 }
 
-// Put sets the renderer that an extension has for its tool; nil takes it away.
+// Put sets an extension's renderer for its tool; nil removes it.
 func (s *Set) Put(tool string, r *Renderer) { s.put(&s.of, tool, r) }
 
-// Choose sets the renderer that an admin wants for a tool; nil takes it away.
+// Choose sets an admin's renderer for a tool; nil removes it.
 func (s *Set) Choose(tool string, r *Renderer) { s.put(&s.chosen, tool, r) }
 
 func (s *Set) put(of *map[string]*Renderer, tool string, r *Renderer) {
@@ -323,8 +324,8 @@ func (s *Set) put(of *map[string]*Renderer, tool string, r *Renderer) {
 	}
 }
 
-// View is the result of a call as the renderer of its tool shows it; nil where there
-// is none.
+// View returns a call's result as shown by the renderer of its tool, or nil if there is
+// none.
 func (s *Set) View(c *store.Call, r *store.Result) json.RawMessage {
 	tool := c.ToolID()
 	s.mu.RLock()
@@ -342,7 +343,7 @@ func (s *Set) View(c *store.Call, r *store.Result) json.RawMessage {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return nil // texts and numbers
+		return nil // unreachable: only strings and numbers
 	}
 	return raw
 }

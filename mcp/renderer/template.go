@@ -13,23 +13,23 @@ import (
 	"nize/store"
 )
 
-// Bounds of one rendering. Templates are an extension's and data is anybody's: what a
-// template repeats, and what it makes of a text, ends somewhere.
+// Limits of one rendering. Templates belong to an extension, and data is untrusted:
+// repetition and the size of generated text must end.
 const (
-	maxSteps = 5000                   // rounds of range
-	maxTime  = 200 * time.Millisecond // of all templates of one view
-	maxMade  = 16 << 10               // bytes that a function makes or takes
+	maxSteps = 5000                   // iterations of range
+	maxTime  = 200 * time.Millisecond // for all templates of one view
+	maxMade  = 16 << 10               // bytes that a function accepts or returns
 	maxPiece = 16 << 10               // bytes that a template writes
 )
 
 var errBound = errors.New("it takes too long or makes too much")
 
-// step is the function that each round of a range calls first; templates can't name it.
+// step is the function that each iteration of a range calls first; templates can't name it.
 const step = "_step"
 
-// functions are what a template may call, besides and, or, not, eq, ne, lt, le, gt,
-// ge, len, index and slice. Those that text/template has and that could make
-// anything of any size, or for another language, are replaced.
+// functions returns the functions that a template may call, besides and, or, not, eq, ne,
+// lt, le, gt, ge, len, index and slice. It replaces those of text/template that could
+// produce output of any size, or for another language.
 func functions() template.FuncMap {
 	refuse := func(...any) (string, error) { return "", errors.New("there is no such function") }
 	return template.FuncMap{
@@ -67,12 +67,12 @@ func functions() template.FuncMap {
 			}
 			return v
 		},
-		"tool": func() string { return "" }, "args": func() map[string]any { return nil }, // of each run
+		"tool": func() string { return "" }, "args": func() map[string]any { return nil }, // set for each run
 		step: func() (string, error) { return "", nil },
 	}
 }
 
-// printf knows no width and no precision that a value gives, and none above 99.
+// printf supports no width or precision taken from a value, and none above 99.
 func printf(format string, args ...any) (string, error) {
 	digits := 0
 	for _, r := range format {
@@ -93,7 +93,7 @@ func made(s string) (string, error) {
 	return s, nil
 }
 
-// short are values whose texts have a bounded length.
+// short returns values whose text has a limited length.
 func short(args []any) []any {
 	out := make([]any, len(args))
 	for i, v := range args {
@@ -110,8 +110,8 @@ func short(args []any) []any {
 
 func head(s string) string { return store.Head(s, maxMade) }
 
-// compile reads one template, which may range but neither define nor recurse, and
-// has each round of a range counted.
+// compile parses one template, which may use range but neither define nor recurse, and
+// makes each iteration of a range count.
 func compile(text string) (*template.Template, error) {
 	if strings.Contains(text, step) {
 		return nil, fmt.Errorf("%s is no function", step)
@@ -133,7 +133,7 @@ func compile(text string) (*template.Template, error) {
 	return t, counted(t.Root, count.Root.Nodes[0])
 }
 
-// counted puts a node before what each range repeats.
+// counted inserts a node before the body of each range.
 func counted(n parse.Node, count parse.Node) error {
 	branch := func(b *parse.BranchNode) error {
 		return errors.Join(counted(b.List, count), counted(b.ElseList, count))
@@ -162,7 +162,7 @@ func counted(n parse.Node, count parse.Node) error {
 	return nil
 }
 
-// run is one rendering: what its templates may still do.
+// run is one rendering, with the remaining limits of its templates.
 type run struct {
 	tool string
 	args map[string]any
@@ -189,7 +189,7 @@ func (r *run) execute(t *template.Template, data any) (string, error) {
 		return "", errors.New(strings.TrimPrefix(err.Error(), "template: :"))
 	}
 	text := out.String()
-	for !utf8.ValidString(text) && out.full && len(text) > 0 { // cut within a character
+	for !utf8.ValidString(text) && out.full && len(text) > 0 { // it was cut within a character
 		text = text[:len(text)-1]
 	}
 	return strings.ReplaceAll(text, "<no value>", ""), nil
@@ -202,7 +202,7 @@ func (r *run) step() (string, error) {
 	return "", nil
 }
 
-// piece is what a template writes, as much of it as is taken.
+// piece collects a template's output up to its limit.
 type piece struct {
 	strings.Builder
 	full bool

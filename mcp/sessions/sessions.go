@@ -1,12 +1,12 @@
-// Package sessions bounds the sessions of MCP clients: of one token, and in all.
+// Package sessions limits the number of sessions of MCP clients, per token and in total.
 //
-// A client begins a session and need not end it, so that whoever has a token could
-// begin as many as memory holds. A session beyond a bound gets in, and the least
-// recently used idle one is ended for it: of the same token if that has its share,
-// else of the person who has most. Its client learns by 404 that it has to begin
-// another one, as the protocol has it. A session is idle while none of its requests
-// is under way; one whose client listens for events goes after those without. The
-// newcomer is refused only if all that could be ended are in use.
+// A client starts a session and need not end it, so any holder of a token could start as
+// many as fit into memory. A session beyond a limit is accepted, and the least recently
+// used idle session is ended for it: one of the same token if that is at its limit, and
+// otherwise one of the user who has most. Its client then gets 404 and has to start another
+// one, as the protocol specifies. A session is idle while none of its requests is in
+// flight; sessions whose client listens for events are ended after those without. The new
+// session is refused only if all candidates are in use.
 package sessions
 
 import (
@@ -17,25 +17,25 @@ import (
 	"nize/store"
 )
 
-// Limits are how many sessions there may be; 0 lets none begin.
+// Limits is the maximum number of sessions; 0 allows none.
 type Limits struct{ All, Token int }
 
-// Options are what a Set needs.
+// Options configures a Set.
 type Options struct {
-	Limits func() Limits // is asked at each beginning
-	Idle   time.Duration // after which a session ends by itself
+	Limits func() Limits // called for each new session
+	Idle   time.Duration // idle timeout of a session
 	Now    func() time.Time
 }
 
-// Set is the sessions that are open. It is safe for concurrent use.
+// Set holds the open sessions. It is safe for concurrent use.
 type Set struct {
 	opt Options
 
 	mu     sync.Mutex
 	open   map[string]*session // by id
-	tokens map[string]int      // how many are open, by token
-	users  map[string]int      // by user
-	ended  int                 // for others
+	tokens map[string]int      // number of open sessions, by token
+	users  map[string]int      // number of open sessions, by user
+	ended  int                 // number of sessions ended for others
 }
 
 // New returns an empty set.
@@ -43,24 +43,24 @@ func New(opt Options) *Set {
 	return &Set{opt: opt, open: map[string]*session{}, tokens: map[string]int{}, users: map[string]int{}}
 }
 
-// session is one of them. Its fields are guarded by Set.mu.
+// session is an open session. Its fields are guarded by Set.mu.
 type session struct {
 	id, token, user string
 	asks            bool
 	end             func()
 	used            time.Time
-	busy, listening int // requests under way
+	busy, listening int // requests in flight
 	timer           *time.Timer
 }
 
-// Owner is whose a session is.
+// Owner describes the owner of a session.
 type Owner struct {
 	Token, User string
-	Asks        bool // its client can ask its person what a server asks
+	Asks        bool // its client can ask its user a server's question
 }
 
-// Begin adds a session; end ends it, and is called at most once, when it has left the
-// set. ErrRefused if it has no room.
+// Begin adds a session. end ends it, and is called at most once, after the session was
+// removed from the set. Begin returns ErrRefused if there is no room.
 func (s *Set) Begin(id string, of Owner, end func()) error {
 	limits := s.opt.Limits()
 	s.mu.Lock()
@@ -78,12 +78,12 @@ func (s *Set) Begin(id string, of Owner, end func()) error {
 	}
 	s.mu.Unlock()
 	if victim != nil {
-		time.AfterFunc(0, victim.end) // which may wait for a call whose client has left
+		time.AfterFunc(0, victim.end) // it may wait for a call whose client has left
 	}
 	return err
 }
 
-// makeRoomLocked takes the session out that has to end for another; s.mu is held.
+// makeRoomLocked removes the session that has to end for another one. s.mu must be held.
 func (s *Set) makeRoomLocked(of Owner, limits Limits) (victim *session, err error) {
 	switch {
 	case s.tokens[of.Token] >= limits.Token:
@@ -105,7 +105,7 @@ func (s *Set) makeRoomLocked(of Owner, limits Limits) (victim *session, err erro
 	return victim, nil
 }
 
-// idlestLocked is the session to end first of those that are eligible, or nil.
+// idlestLocked returns the session to end first among the eligible ones, or nil.
 func (s *Set) idlestLocked(eligible func(*session) bool) (found *session) {
 	for _, o := range s.open {
 		if o.busy == 0 && eligible(o) && (found == nil || before(o, found)) {
@@ -115,7 +115,7 @@ func (s *Set) idlestLocked(eligible func(*session) bool) (found *session) {
 	return found
 }
 
-// before says whether a ends sooner than b.
+// before reports whether a is ended before b.
 func before(a, b *session) bool {
 	if (a.listening > 0) != (b.listening > 0) {
 		return a.listening == 0
@@ -123,8 +123,8 @@ func before(a, b *session) bool {
 	return a.used.Before(b.used)
 }
 
-// largestLocked is the session to end first of the person who has most sessions, of
-// those who have an idle one, or nil.
+// largestLocked returns the session to end first of the user who has most sessions, among
+// users with an idle one, or nil.
 func (s *Set) largestLocked() (found *session) {
 	most := 0
 	for _, o := range s.open {
@@ -136,7 +136,7 @@ func (s *Set) largestLocked() (found *session) {
 	return found
 }
 
-// dropLocked takes a session out; s.mu is held.
+// dropLocked removes a session. s.mu must be held.
 func (s *Set) dropLocked(o *session) {
 	if s.open[o.id] != o {
 		return
@@ -153,7 +153,7 @@ func lower(counts map[string]int, key string) {
 	}
 }
 
-// expire ends a session whose time is over.
+// expire ends a session after its idle timeout.
 func (s *Set) expire(o *session) {
 	s.mu.Lock()
 	over := s.open[o.id] == o && o.busy == 0
@@ -166,16 +166,16 @@ func (s *Set) expire(o *session) {
 	}
 }
 
-// Use is how a request uses its session.
+// Use is the way in which a request uses its session.
 type Use int
 
 const (
-	Asks    Use = iota // and is answered
-	Listens            // for events, for as long as it likes
+	Asks    Use = iota // for a response
+	Listens            // for events, without a time limit
 )
 
-// Enter notes a request of a session. known is false if there is none of that id, and
-// ok if it is another user's, too; leave notes the end of the request.
+// Enter records a request of a session. known is false if there is no session with this id.
+// ok is also false if it belongs to another user. leave records the end of the request.
 func (s *Set) Enter(id, user string, use Use) (leave func(), known, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Set) Enter(id, user string, use Use) (leave func(), known, ok bool) {
 		return func() {}, o != nil, false
 	}
 	o.used = s.opt.Now()
-	if use == Listens { // which keeps none alive: its client may be gone for long
+	if use == Listens { // listening keeps no session alive, because its client may be long gone
 		o.listening++
 	} else {
 		o.busy++
@@ -204,7 +204,7 @@ func (s *Set) Enter(id, user string, use Use) (leave func(), known, ok bool) {
 	}, true, true
 }
 
-// Asks reports whether the client of a session can ask its person.
+// Asks reports whether the client of a session can ask its user questions.
 func (s *Set) Asks(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *Set) Asks(id string) bool {
 	return o != nil && o.asks
 }
 
-// Drop forgets a session that has ended.
+// Drop removes a session that has ended.
 func (s *Set) Drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +221,7 @@ func (s *Set) Drop(id string) {
 	}
 }
 
-// Counts returns how many are open, and how many were ended for others.
+// Counts returns the number of open sessions, and of sessions ended for others.
 func (s *Set) Counts() (open, ended int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Locale returns the first tag of a list as browsers send it (Accept-Language), as a
-// tag with a region: what is written for window.openai finds en-US there, not en. A
-// region that the tag leaves open is the likeliest one. A list that says nothing, or
-// nothing that can be read, is en-US.
+// Locale returns the first tag of a browser's list (Accept-Language) as a tag with a
+// region, because code written for window.openai finds en-US there, not en. If the tag has
+// no region, it adds the most likely one. If the list is empty or invalid, it returns
+// en-US.
 func Locale(accepted string) string {
 	first, _, _ := strings.Cut(accepted, ",")
 	first, _, _ = strings.Cut(first, ";")

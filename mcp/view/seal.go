@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// seal is the script that comes before those of a view.
+// seal is a script that runs before those of a view.
 //
 //go:embed seal.js
 var seal string
 
-// framing are the elements that hold another document.
+// framing lists the elements that contain another document.
 var framing = []string{"iframe", "frame", "frameset", "fencedframe", "portal", "object", "embed", "applet"}
 
-// Seal makes the page of a view as it is served: without WebRTC, which no policy of a
-// page governs in most browsers. A frame within it would have WebRTC again, so one that
-// was granted no domains for frames has none, neither in its HTML nor by its scripts.
-// [Claims.Sends] says what is left.
+// Seal returns the page of a view as it is served: without WebRTC, which no page policy
+// restricts in most browsers. A frame within the page would have WebRTC again, so a view
+// that was granted no domains for frames gets none, neither in its HTML nor through its
+// scripts. [Claims.Sends] describes the remaining ways to send data.
 func Seal(page []byte, nonce string, d Domains) []byte {
 	frames := "false"
 	if len(d.Frame) > 0 {
@@ -28,7 +28,7 @@ func Seal(page []byte, nonce string, d Domains) []byte {
 	}
 	var b bytes.Buffer
 	if len(page) > 9 && strings.EqualFold(string(bytes.TrimSpace(page)[:min(9, len(bytes.TrimSpace(page)))]), "<!doctype") {
-		b.WriteString("<!doctype html>") // the page's own comes too late
+		b.WriteString("<!doctype html>") // the page's own doctype comes too late
 	}
 	b.WriteString("<script")
 	if nonce != "" {
@@ -39,9 +39,9 @@ func Seal(page []byte, nonce string, d Domains) []byte {
 	return b.Bytes()
 }
 
-// withoutFrames puts a space after each < that would begin an element with a document
-// of its own. That makes it text wherever a browser reads HTML, however it has got
-// there, and means the same in a script.
+// withoutFrames inserts a space after each < that would start an element with its own
+// document. That makes it text wherever a browser parses HTML, however the HTML was
+// produced, and has the same meaning in a script.
 func withoutFrames(page []byte) []byte {
 	var b bytes.Buffer
 	for {
@@ -59,16 +59,16 @@ func withoutFrames(page []byte) []byte {
 	}
 }
 
-// Allowlist is the Connection-Allowlist of a view: where a browser that knows it (those
-// on Chromium) lets the view and its frames connect to, by whatever protocol, also to go
-// there or to ask for an address by its name. It lets WebRTC nowhere.
+// Allowlist returns the Connection-Allowlist of a view: the hosts to which a browser that
+// supports it (those based on Chromium) lets the view and its frames connect, by any
+// protocol, including navigation and DNS lookups. It allows no WebRTC.
 func Allowlist(d Domains) string {
 	var b strings.Builder
 	for i, at := range d.All() {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(`"` + strings.Replace(at, "wss://", "https://", 1) + `"`) // which stands for both
+		b.WriteString(`"` + strings.Replace(at, "wss://", "https://", 1) + `"`) // an https entry covers both
 	}
 	return "(" + b.String() + ")"
 }

@@ -10,31 +10,30 @@ import (
 	"golang.org/x/net/html"
 )
 
-// shim is window.openai over the messages of MCP Apps: templates are written for it.
+// shim implements window.openai on the messages of MCP Apps: templates are written for it.
 //
 //go:embed shim.js
 var shim string
 
-// head goes before a template: the page's own background, by the theme that the shim
-// keeps.
+// head precedes a template: the page's own background, in the theme that the shim tracks.
 const head = `<!doctype html>
 <meta charset="utf-8">
 <style>:root{color-scheme:light}:root[data-theme=dark]{color-scheme:dark}body{margin:0;background:#ffffff}:root[data-theme=dark] body{background:#111827}</style>
 `
 
-// Globals are what a template finds at once, before its scripts run.
+// Globals holds the values that are available to a template before its scripts run.
 type Globals struct {
 	Theme    string          `json:"theme"`  // light or dark
-	Locale   string          `json:"locale"` // with its region, such as en-US
+	Locale   string          `json:"locale"` // with a region, such as en-US
 	Input    json.RawMessage `json:"toolInput"`
 	Output   json.RawMessage `json:"toolOutput"`           // structuredContent
 	Metadata json.RawMessage `json:"toolResponseMetadata"` // of the result
-	State    json.RawMessage `json:"widgetState"`          // what it kept for who looks at it
+	State    json.RawMessage `json:"widgetState"`          // the state that it stored for this viewer
 }
 
-// Fill makes the page of a template: it gets what window.openai is, and the nonce by
-// which its own scripts run, "" where those of a view run anyhow. Data can't end the script that it is in: JSON's < and >
-// are written as escapes.
+// Fill returns the page of a template, with window.openai and the nonce with which its own
+// scripts run; nonce is "" if a view's scripts run anyway. Data can't end the script that
+// contains it, because JSON's < and > are escaped.
 func Fill(template, nonce string, g Globals) ([]byte, error) {
 	data, err := json.Marshal(g)
 	if err != nil {
@@ -52,9 +51,9 @@ func Fill(template, nonce string, g Globals) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Standalone makes the page of a template for a host that is not nize: it asks that for
-// the result, and when it is there writes the template, which finds window.openai as
-// one that [Fill] made does.
+// Standalone returns the page of a template for a host other than nize: it requests the
+// result from the host, and then writes the template, which finds window.openai as in a
+// page of [Fill].
 func Standalone(template string) ([]byte, error) {
 	text, err := json.Marshal(head + template)
 	if err != nil {
@@ -63,7 +62,7 @@ func Standalone(template string) ([]byte, error) {
 	return []byte(head + "<script>" + strings.NewReplacer("__GLOBALS__", `{"theme":"light","toolInput":null,"toolOutput":null,"toolResponseMetadata":null,"widgetState":null}`, "__TEMPLATE__", string(text)).Replace(shim) + "</script>\n"), nil
 }
 
-// addNonce writes a template with the nonce at each of its scripts.
+// addNonce writes a template with the nonce on each of its scripts.
 func addNonce(b *bytes.Buffer, template, nonce string) error {
 	z := html.NewTokenizer(strings.NewReader(template))
 	for {
@@ -77,7 +76,7 @@ func addNonce(b *bytes.Buffer, template, nonce string) error {
 			return errors.New("a template that is no HTML")
 		}
 		if kind == html.StartTagToken || kind == html.SelfClosingTagToken {
-			raw = bytes.Clone(raw) // TagName changes it
+			raw = bytes.Clone(raw) // TagName modifies it
 			if name, _ := z.TagName(); string(name) == "script" {
 				b.Write(raw[:len("<script")])
 				b.WriteString(` nonce="` + nonce + `"`)

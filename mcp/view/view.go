@@ -1,10 +1,12 @@
-// Package view knows what a tool says of its view, HTML that shows the tool's
-// result, and under which policy that is served: MCP Apps (the extension
-// io.modelcontextprotocol/ui), and the older names of the same.
+// Package view reads a tool's declarations about its view and builds the policy under which
+// it is served.
 //
-// A view is code of whoever wrote it, in a frame without an origin. What keeps it
-// there is the policy that [Policy] makes, which goes with it as a header; what it
-// may load from outside is what it declares and an admin accepted.
+// A view is HTML that shows the tool's result, as in MCP Apps (the extension
+// io.modelcontextprotocol/ui), which also has older names.
+//
+// A view is its author's code, in a frame without an origin. It is confined by the policy
+// that [Policy] returns, which is sent with it as a header. It may only load from origins
+// that it declares and an admin accepted.
 package view
 
 import (
@@ -22,35 +24,35 @@ import (
 const (
 	// Extension is the name of MCP Apps among the capabilities of clients.
 	Extension = "io.modelcontextprotocol/ui"
-	// MimeType is that of a view, and Skybridge the one of those that a tool names
-	// by the oldest name.
+	// MimeType is the media type of a view, and Skybridge that of views declared under the
+	// oldest name.
 	MimeType  = "text/html;profile=mcp-app"
 	Skybridge = "text/html+skybridge"
 
-	// MaxBytes bounds the HTML of a view, and MaxTemplate that of one of nize's own
-	// or of an extension.
+	// MaxBytes is the maximum size of a view's HTML, and MaxTemplate that of nize's own and
+	// of extensions' views.
 	MaxBytes    = 8 << 20
 	MaxTemplate = 1 << 20
 	maxURI      = 1 << 10
 
-	// Capabilities is what nize tells a server that it can do: to show views.
+	// Capabilities is the client capability that nize declares to servers: showing views.
 	Capabilities = `{"extensions":{"` + Extension + `":{"mimeTypes":["` + MimeType + `"]}}}`
 )
 
-// Claims are what a tool says of its view, and of who may call it.
+// Claims holds a tool's declarations about its view, and about who may call it.
 type Claims struct {
-	URI string // ui://…; "" is none
-	// Skybridge says that the view is named by the oldest name, and may have that
-	// type.
+	URI string // ui://…; "" if there is none
+	// Skybridge means that the view is declared under the oldest name, and may have that
+	// media type.
 	Skybridge bool
-	// NotModel and NotApp say who may not call the tool: models and clients, or views.
+	// NotModel and NotApp forbid calls of the tool by models and clients, and by views.
 	NotModel, NotApp bool
-	// Accepted is what the view declared when the tool was listed. It is a part of
-	// what is accepted with the tool.
+	// Accepted holds what the view declared when the tool was listed. It is accepted
+	// together with the tool.
 	Accepted Domains
 }
 
-// Domains are the outside origins that the view declared; c may be nil.
+// Domains returns the external origins that the view declared; c may be nil.
 func (c *Claims) Domains() []string {
 	if c == nil {
 		return nil
@@ -58,8 +60,8 @@ func (c *Claims) Domains() []string {
 	return c.Accepted.All()
 }
 
-// Sends says how a view can send what it is given to other hosts than those that it
-// declares, for the admin who accepts it; c may be nil.
+// Sends describes how a view can send its data to hosts that it doesn't declare, for the
+// admin who accepts it; c may be nil.
 func (c *Claims) Sends() (list []string) {
 	if c == nil || c.URI == "" {
 		return nil
@@ -71,8 +73,8 @@ func (c *Claims) Sends() (list []string) {
 	return list
 }
 
-// Of reads a tool's _meta; nil is one that says nothing of the kind, as nearly every
-// tool.
+// Of reads a tool's _meta. It returns nil if there are no such declarations, as for nearly
+// every tool.
 func Of(meta json.RawMessage) *Claims {
 	if !bytes.Contains(meta, []byte("ui")) && !bytes.Contains(meta, []byte("openai")) {
 		return nil
@@ -86,7 +88,7 @@ func Of(meta json.RawMessage) *Claims {
 		URI        json.RawMessage `json:"resourceUri"`
 		Visibility json.RawMessage `json:"visibility"`
 	}
-	_ = json.Unmarshal(doc["ui"], &ui) // what is no object says nothing
+	_ = json.Unmarshal(doc["ui"], &ui) // other values count as absent
 	for _, from := range []json.RawMessage{ui.URI, doc["ui/resourceUri"], doc["openai/outputTemplate"]} {
 		uri := ""
 		if json.Unmarshal(from, &uri) != nil || !strings.HasPrefix(uri, "ui://") || len(uri) > maxURI {
@@ -97,22 +99,22 @@ func Of(meta json.RawMessage) *Claims {
 	}
 	var who []string
 	if len(ui.Visibility) > 0 && string(ui.Visibility) != "null" {
-		_ = json.Unmarshal(ui.Visibility, &who) // nobody, then: what can't be read shows nothing to anybody
+		_ = json.Unmarshal(ui.Visibility, &who) // an invalid value allows no one
 		c.NotModel, c.NotApp = !slices.Contains(who, "model"), !slices.Contains(who, "app")
 	}
-	_ = json.Unmarshal(doc[acceptedKey], &c.Accepted) // [Pinned] wrote it
+	_ = json.Unmarshal(doc[acceptedKey], &c.Accepted) // written by [Pinned]
 	if c.URI == "" && !c.NotModel && !c.NotApp {
 		return nil
 	}
 	return c
 }
 
-// acceptedKey is where a tool's meta keeps what its view declares.
+// acceptedKey is the key in a tool's meta of its view's declarations.
 const acceptedKey = "nize/view"
 
-// Pinned adds what a view declares to the meta of its tool, so that it is accepted
-// with the tool, and a change of it is a change of the tool. What the server itself
-// says under that name does not count.
+// Pinned adds a view's declarations to the meta of its tool, so that they are accepted with
+// the tool, and changing them changes the tool. It overwrites a value of the server under
+// that key.
 func Pinned(meta json.RawMessage, d Domains) json.RawMessage {
 	var doc map[string]json.RawMessage
 	if !d.Any() && !bytes.Contains(meta, []byte(acceptedKey)) || json.Unmarshal(meta, &doc) != nil || doc == nil {
@@ -120,7 +122,7 @@ func Pinned(meta json.RawMessage, d Domains) json.RawMessage {
 	}
 	delete(doc, acceptedKey)
 	if d.Any() {
-		doc[acceptedKey], _ = json.Marshal(d) // strings and a bool
+		doc[acceptedKey], _ = json.Marshal(d) // unreachable: only strings and a bool
 	}
 	out, err := json.Marshal(doc)
 	if err != nil {
@@ -129,23 +131,24 @@ func Pinned(meta json.RawMessage, d Domains) json.RawMessage {
 	return out
 }
 
-// Domains are what a view may reach outside, and be allowed in the browser.
+// Domains holds the external origins that a view may reach, and its permissions in the
+// browser.
 type Domains struct {
 	Connect   []string `json:"connect,omitempty"`
 	Resource  []string `json:"resource,omitempty"`
 	Frame     []string `json:"frame,omitempty"`
-	Clipboard bool     `json:"clipboard,omitempty"` // it may write to it
+	Clipboard bool     `json:"clipboard,omitempty"` // it may write to the clipboard
 
-	// Dropped is what was declared and is no origin that can be allowed.
+	// Dropped lists declared values that are not valid origins.
 	Dropped []string `json:"-"`
 }
 
-// Any says whether there is anything.
+// Any reports whether anything is declared.
 func (d Domains) Any() bool {
 	return len(d.Connect)+len(d.Resource)+len(d.Frame) > 0 || d.Clipboard
 }
 
-// And is what both have.
+// And returns the intersection.
 func (d Domains) And(o Domains) Domains {
 	both := func(a, b []string) (list []string) {
 		for _, s := range a {
@@ -158,8 +161,7 @@ func (d Domains) And(o Domains) Domains {
 	return Domains{Connect: both(d.Connect, o.Connect), Resource: both(d.Resource, o.Resource), Frame: both(d.Frame, o.Frame), Clipboard: d.Clipboard && o.Clipboard}
 }
 
-// Granted is what a view may do beyond showing what it is given, in the form in which
-// hosts and servers tell it.
+// Granted holds a view's permissions in the form that hosts and servers use.
 type Granted struct {
 	CSP struct {
 		Connect  []string `json:"connectDomains,omitempty"`
@@ -171,7 +173,7 @@ type Granted struct {
 	} `json:"permissions"`
 }
 
-// Grant is the domains in that form.
+// Grant returns the domains in that form.
 func (d Domains) Grant() (g Granted) {
 	g.CSP.Connect, g.CSP.Resource, g.CSP.Frame = d.Connect, d.Resource, d.Frame
 	if d.Clipboard {
@@ -180,7 +182,7 @@ func (d Domains) Grant() (g Granted) {
 	return g
 }
 
-// Findings say what an admin has to know before the tool is accepted.
+// Findings returns the information that an admin needs before accepting the tool.
 func (d Domains) Findings() (list []string) {
 	if all := d.All(); len(all) > 0 {
 		list = append(list, "its view wants to reach "+strings.Join(all, ", "))
@@ -191,22 +193,22 @@ func (d Domains) Findings() (list []string) {
 	return list
 }
 
-// All are the outside origins, each once.
+// All returns the external origins, each once.
 func (d Domains) All() []string {
 	all := slices.Concat(d.Connect, d.Resource, d.Frame)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Content is the one item that a view's resource has.
+// Content is the single item of a view's resource.
 type Content struct {
 	HTML []byte
 	Meta json.RawMessage
-	// Skybridge says that it is written for window.openai.
+	// Skybridge means that it is written for window.openai.
 	Skybridge bool
 }
 
-// Read reads the answer of resources/read for a view.
+// Read parses the response of resources/read for a view.
 func Read(raw json.RawMessage, of Claims) (c Content, err error) {
 	var doc struct {
 		Contents []struct {
@@ -243,7 +245,7 @@ func Read(raw json.RawMessage, of Claims) (c Content, err error) {
 	return c, nil
 }
 
-// Domains is what the view declares: with its content, or else where it is listed.
+// Domains returns the view's declarations: with its content, or else those in the list.
 func (c Content) Domains(listed json.RawMessage) Domains {
 	for _, meta := range []json.RawMessage{c.Meta, listed} {
 		var doc map[string]json.RawMessage
@@ -254,8 +256,9 @@ func (c Content) Domains(listed json.RawMessage) Domains {
 	return Domains{}
 }
 
-// Granted is what a view gets: what it declares, of what was accepted with its tool. One
-// that declares nothing itself does so where it is listed, and that was accepted.
+// Granted returns the permissions of a view: those that it declares and that were accepted
+// with its tool. A view whose content declares nothing gets the accepted ones, because it
+// declares them in the list.
 func (c Content) Granted(accepted Domains) Domains {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(c.Meta, &doc) == nil && (doc["ui"] != nil || doc["openai/widgetCSP"] != nil) {
@@ -264,14 +267,14 @@ func (c Content) Granted(accepted Domains) Domains {
 	return accepted
 }
 
-// maxDomains bounds each list.
+// maxDomains limits each list.
 const maxDomains = 50
 
-// origin is what may stand in a policy: nothing else, so that no entry can end the
-// list that it is in.
+// origin matches the entries that are allowed in a policy, and nothing else, so that no
+// entry can end the list that contains it.
 var origin = regexp.MustCompile(`^(?:https|wss)://(?:\*\.(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+|(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?::[0-9]{1,5})?$`)
 
-// Declared reads what the _meta of a view's resource declares.
+// Declared returns the declarations in the _meta of a view's resource.
 func Declared(meta json.RawMessage) (d Domains) {
 	var doc struct {
 		UI *struct {
@@ -313,9 +316,9 @@ func Declared(meta json.RawMessage) (d Domains) {
 	return d
 }
 
-// Policy is the Content-Security-Policy of a view that stands in a page of that
-// origin, and may have an origin of its own. A nonce is a template's: its own scripts
-// run by it, and nothing else does.
+// Policy returns the Content-Security-Policy of a view that is embedded in a page of the
+// given origin, and may have its own origin. A nonce is a template's: only its own scripts
+// run with it.
 func Policy(page string, own bool, nonce string, d Domains) string {
 	with := func(what string, more []string) string {
 		return strings.TrimSpace(what + " " + strings.Join(more, " "))

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// sample is a list of numbers, summed up.
+// sample is a list of numbers, represented by sums.
 type sample struct{ n, sum, squares float64 }
 
 func (s *sample) add(x float64) {
@@ -27,7 +27,7 @@ func (s sample) mean() float64 {
 	return s.sum / s.n
 }
 
-// interval is half the width of the mean's 95 % interval.
+// interval returns half the width of the mean's 95 % interval.
 func (s sample) interval() float64 {
 	if s.n < 2 {
 		return 0
@@ -35,12 +35,12 @@ func (s sample) interval() float64 {
 	return 1.96 * math.Sqrt(max(0, s.squares/s.n-s.mean()*s.mean())/s.n)
 }
 
-// points prints the mean in points with its interval.
+// points formats the mean in points with its interval.
 func (s sample) points() string {
 	return fmt.Sprintf("%+.1f ± %.1f", 100*s.mean(), 100*s.interval())
 }
 
-// change is what something moved, request by request.
+// change is the effect of a change, request by request.
 type change struct{ r1, r5 sample }
 
 func (c *change) add(before, after score) {
@@ -53,7 +53,7 @@ func (c *change) join(o change) {
 	c.r5.join(o.r5)
 }
 
-// String is three cells of a table.
+// String returns three cells of a table.
 func (c change) String() string {
 	return fmt.Sprintf("%.0f | %s | %s", c.r1.n, c.r1.points(), c.r5.points())
 }

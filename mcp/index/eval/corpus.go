@@ -20,7 +20,7 @@ import (
 //go:embed testdata
 var embedded embed.FS
 
-// corpusNames in the order of the report.
+// corpusNames lists the corpora in the order of the report.
 var corpusNames = []string{"mcp", "metatool", "toolbench", "bfcl", "refservers"}
 
 // request is one request with the tools that answer it.
@@ -51,7 +51,7 @@ func (c *corpus) count() int {
 	return n
 }
 
-// files is where the corpora lie: a directory, or the embedded copy.
+// files returns the directory of the corpora, or the embedded copy.
 func files(dir string) (fs.FS, error) {
 	if dir != "" {
 		return os.DirFS(dir), nil
@@ -59,8 +59,8 @@ func files(dir string) (fs.FS, error) {
 	return fs.Sub(embedded, "testdata")
 }
 
-// loadAll reads the corpora of a directory, "" for the embedded ones: those
-// whose names are known first.
+// loadAll reads the corpora of a directory, or the embedded ones for "". Those with known
+// names come first.
 func loadAll(dir string) ([]*corpus, error) {
 	fsys, err := files(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func loadAll(dir string) ([]*corpus, error) {
 	for _, name := range names {
 		c, err := load(fsys, name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // not a corpus, or not there
+			continue // not a corpus, or missing
 		}
 		if err != nil {
 			return nil, fmt.Errorf("loading corpus %s: %w", name, err)
@@ -95,7 +95,7 @@ func loadAll(dir string) ([]*corpus, error) {
 	return all, nil
 }
 
-// find returns the corpus of that name, nil for none.
+// find returns the corpus with that name, or nil.
 func find(all []*corpus, name string) *corpus {
 	if i := slices.IndexFunc(all, func(c *corpus) bool { return c.Name == name }); i >= 0 {
 		return all[i]
@@ -178,7 +178,7 @@ func load(fsys fs.FS, name string) (*corpus, error) {
 	return c, nil
 }
 
-// family is the group that a request is averaged in.
+// family returns the group in which a request is averaged.
 func family(source string) string {
 	switch {
 	case source == "mongodb" || source == "chrome":
@@ -191,7 +191,7 @@ func family(source string) string {
 	return source
 }
 
-// lines hands out each line of a file, plain or gzipped.
+// lines calls each with each line of a file, plain or gzipped.
 func lines(fsys fs.FS, name string, each func([]byte) error) error {
 	var r io.Reader
 	f, err := fsys.Open(name + ".gz")

@@ -14,9 +14,8 @@ import (
 	"nize/store"
 )
 
-// recorded is an embedder that ranks as a large model did: each tool has a
-// direction of its own, and a request points to the tools that the model put
-// first, in that order.
+// recorded is an embedder that ranks like a large model did: each tool has its own
+// direction, and a request points to the tools that the model ranked first, in that order.
 type recorded struct {
 	dims     int
 	tools    map[string]int // tool id → direction
@@ -57,8 +56,7 @@ func (r *recorded) Embed(_ context.Context, texts []string) ([][]float32, error)
 	return out, nil
 }
 
-// toolOf reads the tool's id from the first line of the text that is embedded
-// for it: "name (server)".
+// toolOf returns the tool's id from the first line of its embedded text: "name (server)".
 func toolOf(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	i := strings.LastIndex(line, " (")
@@ -68,7 +66,8 @@ func toolOf(text string) string {
 	return strings.TrimSuffix(line[i+2:], ")") + ":" + line[:i]
 }
 
-// unsteady is a large model in every other request, and noise in the rest.
+// unsteady behaves like a large model for every other request, and returns noise for the
+// rest.
 type unsteady struct{ *recorded }
 
 func (unsteady) Model() string { return "unsteady/half of text-embedding-3-large" }
@@ -86,8 +85,8 @@ func (u unsteady) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return out, err
 }
 
-// useless is an embedder that should lose nothing: every text has a direction
-// of its own, or all have the same, or only letters count.
+// useless is an embedder that must not degrade the ranking: every text has its own
+// direction, or all have the same, or only letters count.
 type useless struct{ kind string }
 
 func (u useless) Model() string { return "useless/" + u.kind }
@@ -116,7 +115,7 @@ func (u useless) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return out, nil
 }
 
-// azureOnly is the part of the corpus that the recorded model ranked.
+// azureOnly returns the part of the corpus that the recorded model ranked.
 func azureOnly(c *corpus) *corpus {
 	part := &corpus{Name: "azure", Tools: make(map[string][]store.Tool), Dense: c.Dense}
 	for _, s := range c.Servers {
@@ -133,11 +132,11 @@ func azureOnly(c *corpus) *corpus {
 	return part
 }
 
-// patience is how long the slowest machine may take to embed a corpus.
+// patience is the timeout for embedding a corpus on the slowest machine.
 const patience = 5 * time.Minute
 
-// settle builds a corpus with a configured embedder and waits until its
-// vectors serve.
+// settle builds an index of a corpus with a configured embedder and waits until its vectors
+// are active.
 func settle(c *corpus, e index.Embedder, share float64) (*index.Index, error) {
 	x, err := build(c, index.Options{Embedder: e, Fusion: func() float64 { return share }})
 	if err != nil {
@@ -153,9 +152,9 @@ func settle(c *corpus, e index.Embedder, share float64) (*index.Index, error) {
 	return nil, fmt.Errorf("the vectors of %s did not come", e.Model())
 }
 
-// printFusion shows what fusing with a large model gives, and what a useless
-// one costs. The large model's own list is what share 1 would give without the
-// guard: R@1 .983, R@5 .996.
+// printFusion prints the gain from fusing with a large model, and the cost of a useless
+// one. The large model's own list is the result of share 1 without the guard: R@1 .983, R@5
+// .996.
 func printFusion(w io.Writer, c *corpus) ([]figure, error) {
 	fmt.Fprintf(w, "\n## With an embedding model\n\n| corpus | model | share | R@1 | R@3 | R@5 |\n|---|---|---|---|---|---|\n")
 	row := func(c *corpus, e index.Embedder, share float64) (score, error) {
@@ -188,7 +187,7 @@ func printFusion(w io.Writer, c *corpus) ([]figure, error) {
 	if _, err := row(azure, unsteady{record(azure)}, index.DefaultFusion); err != nil {
 		return nil, err
 	}
-	worst := score{R1: -1, R5: -1} // that a useless model loses
+	worst := score{R1: -1, R5: -1} // largest loss from a useless model
 	for _, c := range []*corpus{azure, c} {
 		words, err := row(c, useless{"random"}, 0)
 		if err != nil {
@@ -206,7 +205,7 @@ func printFusion(w io.Writer, c *corpus) ([]figure, error) {
 		figure{name: "fused: R@5 lost by a useless model", value: worst.R5, floor: 0.005, below: true}), nil
 }
 
-// denseAlone scores the lists that the large model gave.
+// denseAlone scores the large model's lists.
 func denseAlone(c *corpus) (mean score) {
 	for _, r := range c.Requests {
 		one := rate(c.Dense[r.ID], r.Gold)

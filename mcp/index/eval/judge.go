@@ -12,10 +12,10 @@ import (
 	"nize/store"
 )
 
-// folds is into how many parts the servers of all corpora are cut.
+// folds is the number of parts into which the servers of all corpora are divided.
 const folds = 5
 
-// foldOf is the part that the server of a request's first tool is in.
+// foldOf returns the part that contains the server of a request's first tool.
 func foldOf(r request) int {
 	server, _, _ := store.SplitToolID(r.Gold[0])
 	h := fnv.New32a()
@@ -23,18 +23,18 @@ func foldOf(r request) int {
 	return int(h.Sum32() % folds)
 }
 
-// weighing says with what the weights of some signals are multiplied.
+// weighing maps signals to factors of their weights.
 type weighing map[index.Signal]float64
 
-// fits are weights that were fitted without what they are then judged on: to all
+// fits holds weights that were fitted without the data on which they are judged: to all
 // corpora but one, and to all servers but a fifth.
 type fits struct {
 	corpora map[string]weighing // by the corpus that is left out
 	servers [folds]weighing     // by the fold that is left out
 }
 
-// ways are how a figure is judged: by the weights as they are, which were chosen
-// with all requests in sight, and by those of fits.
+// ways lists how a figure is judged: with the current weights, which were chosen with all
+// requests in sight, and with those of fits.
 var ways = []string{"as they are", "other corpora's", "other servers'"}
 
 // of returns the weights of a way for a request.
@@ -48,8 +48,8 @@ func (f fits) of(way int, corpus string, r request) weighing {
 	return nil
 }
 
-// fitWeights picks for each signal the best of the factors, for every part that
-// is left out.
+// fitWeights selects the best of the factors for each signal and every part that is left
+// out.
 func fitWeights(all []*corpus, tried map[index.Signal][]trial) fits {
 	f := fits{corpora: make(map[string]weighing)}
 	pick := func(out func(trial) bool) weighing {
@@ -68,15 +68,15 @@ func fitWeights(all []*corpus, tried map[index.Signal][]trial) fits {
 	return f
 }
 
-// judged is a request and what it scored in each way.
+// judged is a request with its score in each way.
 type judged struct {
 	figure, family string
 	fold           int
 	got            [3]score
 }
 
-// printJudged prints the quality of every corpus, and of the variants that have
-// floors, with the weights as they are and with those that never saw it.
+// printJudged prints the quality of every corpus, and of the variants with thresholds, for
+// the current weights and for those fitted without it.
 func printJudged(w io.Writer, all []*corpus, built []*index.Index, f fits) error {
 	fmt.Fprintf(w, `
 ## What was left out
@@ -130,7 +130,7 @@ type variant struct {
 	how  ask
 }
 
-// variantsOf are plain, and what has a floor of its own.
+// variantsOf returns plain, and the variants with their own threshold.
 func variantsOf(c *corpus) []variant {
 	out := []variant{{"", plain}}
 	if c.Name == "mcp" {
@@ -142,8 +142,8 @@ func variantsOf(c *corpus) []variant {
 	return out
 }
 
-// printJudgedRow prints the rows that of takes, averaged over the families that
-// it gives.
+// printJudgedRow prints the rows that of selects, averaged over the families that it
+// returns.
 func printJudgedRow(w io.Writer, name string, rows []judged, of func(judged) (string, bool)) {
 	n := 0
 	var got [3]struct{ r1, r5 families }
@@ -165,7 +165,7 @@ func printJudgedRow(w io.Writer, name string, rows []judged, of func(judged) (st
 	fmt.Fprintln(w)
 }
 
-// families are samples that are averaged as one each.
+// families holds samples that count equally in an average.
 type families map[string]*sample
 
 func (f *families) add(family string, x float64) {
@@ -178,7 +178,7 @@ func (f *families) add(family string, x float64) {
 	(*f)[family].add(x)
 }
 
-// mean is the mean of the families' means, with half the width of its 95 % interval.
+// mean returns the mean of the families' means, with half the width of its 95 % interval.
 func (f families) mean() (mean, interval float64) {
 	for _, s := range f {
 		mean += s.mean() / float64(len(f))
@@ -187,7 +187,7 @@ func (f families) mean() (mean, interval float64) {
 	return mean, math.Sqrt(interval) / float64(len(f))
 }
 
-// String is the mean in points with its interval.
+// String formats the mean in points with its interval.
 func (f families) String() string {
 	mean, interval := f.mean()
 	return fmt.Sprintf("%.1f ± %.1f", 100*mean, 100*interval)

@@ -1,14 +1,15 @@
-// Command eval measures how well the index finds tools, on corpora of public
-// tools and of requests that others wrote (testdata/README.md), by the same
-// door as the daemon: index.Replace, index.Search.
+// Command eval measures how well the index finds tools.
+//
+// It uses corpora of public tools and of requests by other authors (testdata/README.md),
+// and the same functions as the daemon: index.Replace, index.Search.
 //
 //	go run ./mcp/index/eval [-corpora DIR] [-floors]
 //
-// It prints tables in Markdown, the first with one row for each corpus. With
-// -corpora it measures the corpora of a directory instead, each a folder with
-// tools.jsonl and queries.dev.jsonl (or .gz). With -floors it exits 1 when a
-// figure is below the floor that the project holds itself to; times, which a slow
-// or a busy machine changes, are printed beside theirs and don't count.
+// It prints tables in Markdown, the first with one row for each corpus. With -corpora it
+// measures the corpora of a directory instead, each a folder with tools.jsonl and
+// queries.dev.jsonl (or .gz). With -floors it exits 1 if a figure is below the project's
+// threshold; times, which depend on a slow or a busy machine, are printed beside their
+// thresholds and don't count.
 package main
 
 import (
@@ -38,7 +39,7 @@ func main() {
 	}
 }
 
-// run prints the whole report and returns how many figures are below their floor.
+// run prints the whole report and returns how many figures are below their threshold.
 func run(w io.Writer, dir string) (low int, err error) {
 	all, err := loadAll(dir)
 	if err != nil {
@@ -50,7 +51,7 @@ func run(w io.Writer, dir string) (low int, err error) {
 	}
 	figures := out.floors()
 	if c := find(all, "mcp"); c != nil {
-		var large strings.Builder // its variant comes first
+		var large strings.Builder // its variant is printed first
 		more, err := printLarge(&large, all, out)
 		if err != nil {
 			return 0, err

@@ -12,12 +12,12 @@ import (
 	"nize/store"
 )
 
-// score is how well requests were answered, averaged.
+// score is the average quality of the answers to requests.
 type score struct {
 	R1, R3, R5, R10, MRR, NDCG float64
 }
 
-// metrics are what a score is made of, for adding and dividing.
+// metrics returns the components of a score, for adding and dividing.
 func (s *score) metrics() []*float64 {
 	return []*float64{&s.R1, &s.R3, &s.R5, &s.R10, &s.MRR, &s.NDCG}
 }
@@ -49,15 +49,15 @@ func rate(hits, gold []string) score {
 	return s
 }
 
-// result is a corpus answered.
+// result is the measurement of a corpus.
 type result struct {
-	All      score            // the mean of the families, so that a large one does not rule
+	All      score            // the mean of the families, so that a large one doesn't dominate
 	Families map[string]score // averages
 	Times    []time.Duration  // of each search, sorted
 	r1, r5   families
 }
 
-// quantile of the search times.
+// quantile returns a quantile of the search times.
 func (r result) quantile(p float64) time.Duration {
 	if len(r.Times) == 0 {
 		return 0
@@ -65,7 +65,7 @@ func (r result) quantile(p float64) time.Duration {
 	return r.Times[min(len(r.Times)-1, int(p*float64(len(r.Times))))]
 }
 
-// ask is how a request is put to an index.
+// ask converts a request to a query.
 type ask func(r request) index.Query
 
 func plain(r request) index.Query { return index.Query{Text: r.Text, TopK: 10} }
@@ -82,19 +82,19 @@ func serverKnown(r request) index.Query {
 	return q
 }
 
-// serverUsed says that three servers were used earlier in the conversation, the
-// first gold tool's among them.
+// serverUsed returns an ask with three servers used earlier in the conversation, including
+// that of the first gold tool.
 func serverUsed(all []store.Server) ask {
 	return func(r request) index.Query {
 		s, _, _ := store.SplitToolID(r.Gold[0])
 		q := plain(r)
-		at := len(r.Text) % len(all) // any two others, the same in each run
+		at := len(r.Text) % len(all) // two arbitrary others, the same in each run
 		q.Servers = []string{all[at].Name, s, all[(at+97)%len(all)].Name}
 		return q
 	}
 }
 
-// otherServersUsed says that the servers of three other requests were used.
+// otherServersUsed returns an ask with the servers of three other requests as used.
 func otherServersUsed(requests []request) ask {
 	return func(r request) index.Query {
 		q := plain(r)
@@ -135,7 +135,7 @@ func misspell(text string) string {
 	return text
 }
 
-// build puts a corpus into a new index, by the same door as the daemon.
+// build builds an index of a corpus with the same functions as the daemon.
 func build(c *corpus, o index.Options) (*index.Index, error) {
 	x := index.New(o)
 	for _, s := range c.Servers {
@@ -147,7 +147,7 @@ func build(c *corpus, o index.Options) (*index.Index, error) {
 	return x, nil
 }
 
-// measure answers all requests.
+// measure answers and scores all requests.
 func measure(x *index.Index, requests []request, how ask) (result, error) {
 	res := result{Families: make(map[string]score)}
 	n := make(map[string]float64)
@@ -181,8 +181,8 @@ func measure(x *index.Index, requests []request, how ask) (result, error) {
 	return res, nil
 }
 
-// grow returns a corpus of n tools: mcp as it is, and then the other corpora as
-// often as it takes, under other server names.
+// grow returns a corpus of n tools: mcp unchanged, and then the other corpora repeatedly,
+// under other server names.
 func grow(all []*corpus, n int) *corpus {
 	big := &corpus{Name: fmt.Sprintf("%d tools", n), Tools: make(map[string][]store.Tool)}
 	total := 0
@@ -198,7 +198,7 @@ func grow(all []*corpus, n int) *corpus {
 	for round := 0; ; round++ {
 		for _, c := range all {
 			if c.Name == "mcp" && round > 0 && len(all) > 1 {
-				continue // a copy of the right tool would be as right
+				continue // a copy of the right tool would be just as right
 			}
 			for _, s := range c.Servers {
 				tools := c.Tools[s.Name]

@@ -11,16 +11,15 @@ import (
 	"nize/store"
 )
 
-// toolboxes are how many servers small toolboxes have. The second is the one of
-// the floors.
+// toolboxes lists the numbers of servers of small toolboxes. The thresholds use the second.
 var toolboxes = []int{1, 3, 10}
 
-// thresholds of index.min_similarity that are tried; those between the shown ones
-// are only fitted.
+// thresholds lists the tested values of index.min_similarity; those between the printed
+// ones are only used for fitting.
 var thresholds = []float64{0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7}
 
-// shownFrom and shownTo are the part of thresholds that is printed, standing is the
-// one of the settings.
+// shownFrom and shownTo are the range of thresholds that is printed; standing is the index
+// of the default setting.
 const shownFrom, shownTo, standing = 2, 7, 4
 
 // toolbox is a request to a small toolbox.
@@ -28,13 +27,13 @@ type toolbox struct {
 	corpus string
 	fold   int
 	size   int
-	// The first hit's score by factor of [index.Said], in the toolbox with the
-	// request's own server and in the one without.
+	// The first hit's score by factor of [index.Said], in the toolbox with the request's
+	// own server and in the one without it.
 	with, without []float64
 }
 
-// printRefusal prints how often a small toolbox with the right server answers,
-// and how often one without it says that no tool fits.
+// printRefusal prints how often a small toolbox with the right server answers, and how
+// often one without it reports that no tool fits.
 func printRefusal(w io.Writer, all []*corpus) ([]figure, error) {
 	var boxes []toolbox
 	for _, c := range all {
@@ -62,8 +61,8 @@ func printRefusal(w io.Writer, all []*corpus) ([]figure, error) {
 	return printRefusalLeftOut(w, all, boxes), nil
 }
 
-// printRefusalLeftOut prints the same with rules that never saw what they are
-// judged on.
+// printRefusalLeftOut prints the same for rules that were fitted without the data on which
+// they are judged.
 func printRefusalLeftOut(w io.Writer, all []*corpus, boxes []toolbox) (figures []figure) {
 	fmt.Fprintf(w, `
 The same with the 95 %% interval (Wilson): at %g, and with a least score and a weight of what one tool says of the request
@@ -111,11 +110,11 @@ func each(all []*corpus, row func(name string, of func(toolbox) bool)) {
 	}
 }
 
-// rule says no below a threshold of the score that a factor gives; both by index.
+// rule refuses below a threshold of the score that a factor yields; both are indexes.
 type rule struct{ factor, threshold int }
 
-// judgeRefusal counts the requests that are answered with the right server, and
-// those that are refused without it.
+// judgeRefusal counts the requests that are answered with the right server, and those that
+// are refused without it.
 func judgeRefusal(boxes []toolbox, of func(toolbox) bool, by func(toolbox) rule) (kept, refused sample) {
 	for _, b := range boxes {
 		if !of(b) {
@@ -135,7 +134,7 @@ func toShare(ok bool) float64 {
 	return 0
 }
 
-// fitRule returns the rule that is right most often on what is not held out.
+// fitRule returns the rule that is right most often for the data that is not held out.
 func fitRule(boxes []toolbox, out func(toolbox) bool) rule {
 	best, most := rule{plainFactor, standing}, -1.0
 	for f := range factors {
@@ -149,7 +148,7 @@ func fitRule(boxes []toolbox, out func(toolbox) bool) rule {
 	return best
 }
 
-// percent is a share in percent with Wilson's interval.
+// percent formats a share in percent with Wilson's interval.
 func (s sample) percent() string {
 	const z = 1.96
 	p, n := s.mean(), max(s.n, 1)
@@ -186,8 +185,8 @@ func fillToolboxes(c *corpus, size int) ([]toolbox, error) {
 	return out, nil
 }
 
-// bestScores are the scores of the first hit among some servers' tools, by factor
-// of [index.Said].
+// bestScores returns the scores of the first hit among some servers' tools, by factor of
+// [index.Said].
 func bestScores(c *corpus, servers []store.Server, r request) ([]float64, error) {
 	few := corpus{Servers: servers, Tools: c.Tools}
 	x, err := build(&few, index.Options{})

@@ -12,17 +12,17 @@ import (
 	"nize/store"
 )
 
-// orders is in how many orders the requests of a corpus come.
+// orders is the number of orders in which the requests of a corpus are replayed.
 const orders = 3
 
-// replayed is what learning gave the requests of a corpus as time went by: of
-// all, of those one of whose tools had been used before, and of the rest.
+// replayed is the effect of learning on the requests of a corpus over time: on all of them,
+// on those whose tools include one that was used before, and on the rest.
 type replayed struct{ all, used, fresh change }
 
-// replay asks an index that learns all requests of a corpus, one after the
-// other, and one that doesn't: only earlier uses count. A tool is learned as in
-// the daemon: only where the search answered with it, and it was one of the right
-// ones, since a wrong one would not have been called with success.
+// replay asks an index that learns, and one that doesn't, all requests of a corpus in turn:
+// only earlier uses count. A tool is learned like in the daemon: only if the search
+// returned it and it was one of the right ones, because a wrong one would not have been
+// called successfully.
 func replay(c *corpus) (replayed, error) {
 	var out replayed
 	x, err := build(c, index.Options{})
@@ -62,7 +62,7 @@ func replay(c *corpus) (replayed, error) {
 	return out, nil
 }
 
-// rankings are the first ten tools for each request.
+// rankings returns the first ten tools for each request.
 func rankings(x *index.Index, requests []request) ([][]string, error) {
 	out := make([][]string, len(requests))
 	for i, r := range requests {
@@ -88,8 +88,8 @@ func coin(s string) uint32 {
 	return h.Sum32() >> 7 & 1
 }
 
-// printReplay shows what learning from use gives, and that tools which were
-// never used do not pay for it.
+// printReplay prints the gain from learning from use, and shows that it doesn't cost tools
+// which were never used.
 func printReplay(w io.Writer, all []*corpus) ([]figure, error) {
 	fmt.Fprintf(w, `
 ## Learning from use

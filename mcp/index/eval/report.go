@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// baselines on the requests of mcp, measured before this index was written.
+// baselines holds results for the requests of mcp, measured before this index was written.
 const baselines = `| BM25, name and description | .448 | .601 | .649 | .694 | .564 | .583 | |
 | FTS5 porter BM25 (as ToolHive's optimizer) | .406 | .610 | .671 | .730 | .549 | .580 | |
 | mcpproxy-go as shipped (bleve) | .495 | .653 | .701 | .764 | .624 | .643 | |
@@ -25,14 +25,14 @@ const baselines = `| BM25, name and description | .448 | .601 | .649 | .694 | .5
 | recipe H7 | .583 | .744 | .797 | .833 | .713 | .728 | 402µs |
 `
 
-// figure is one number with its floor.
+// figure is one number with its threshold.
 type figure struct {
 	name  string
 	value float64
-	give  float64 // half the width of its 95 % interval, 0 where it has none
+	give  float64 // half the width of its 95 % interval, 0 if it has none
 	floor float64
-	below bool // the floor is a ceiling: less is better
-	clock bool // it depends on the machine and on what else that does
+	below bool // the threshold is a maximum: less is better
+	clock bool // it depends on the machine and its load
 	unit  string
 }
 
@@ -53,13 +53,13 @@ func printRow(w io.Writer, name string, s score, p50 time.Duration) {
 
 const header = "| %s | R@1 | R@3 | R@5 | R@10 | MRR | nDCG@10 | p50 |\n|---|---|---|---|---|---|---|---|\n"
 
-// results are the corpora answered, and the variants of mcp.
+// results holds the results of the corpora, and of the variants of mcp.
 type results struct {
 	corpora, variants map[string]result
 }
 
-// printQuality prints a row for each corpus, then the families, the variants of
-// mcp and the baselines.
+// printQuality prints a row for each corpus, then the families, the variants of mcp and the
+// baselines.
 func printQuality(w io.Writer, all []*corpus) (results, error) {
 	out := results{make(map[string]result), make(map[string]result)}
 	fmt.Fprintf(w, header, "corpus")
@@ -102,8 +102,8 @@ func printQuality(w io.Writer, all []*corpus) (results, error) {
 	return out, nil
 }
 
-// measureChinese asks what was translated in both languages, and in Chinese
-// without the lexicon of Chinese words.
+// measureChinese asks the translated requests in both languages, and in Chinese without the
+// Chinese lexicon.
 func measureChinese(x *index.Index, c *corpus, out results) (err error) {
 	var both []request
 	for _, r := range c.Requests {
@@ -126,7 +126,7 @@ func measureChinese(x *index.Index, c *corpus, out results) (err error) {
 	return nil
 }
 
-// printVariants prints mcp in other circumstances, beside what others reach.
+// printVariants prints mcp under other conditions, beside the results of other systems.
 func printVariants(w io.Writer, r results) {
 	mcp, ok := r.corpora["mcp"]
 	if !ok {
@@ -141,7 +141,7 @@ func printVariants(w io.Writer, r results) {
 	printRow(w, "this index", mcp.All, mcp.quantile(0.5))
 }
 
-// floors are what the project holds itself to, of what was measured.
+// floors returns the measured figures that have thresholds.
 func (r results) floors() (out []figure) {
 	add := func(name string, got result, value func(result) families, floor float64) {
 		if len(got.Times) > 0 {
@@ -164,8 +164,8 @@ func (r results) floors() (out []figure) {
 	return out
 }
 
-// printLarge prints what 1,809 to 100,000 tools cost, and adds to the variants
-// how well the requests of mcp find their tools among 12,000.
+// printLarge prints the cost of 1,809 to 100,000 tools, and adds to the variants how well
+// the requests of mcp find their tools among 12,000.
 func printLarge(w io.Writer, all []*corpus, out results) ([]figure, error) {
 	fmt.Fprintf(w, "\n| tools | build | heap MiB | p50 | p95 | p99 |\n|---|---|---|---|---|---|\n")
 	var figures []figure
@@ -199,17 +199,17 @@ func printLarge(w io.Writer, all []*corpus, out results) ([]figure, error) {
 	return figures, nil
 }
 
-// heap is what is in use, in MiB.
+// heap returns the memory in use, in MiB.
 func heap() float64 {
 	runtime.GC()
-	runtime.GC() // the first only empties the pools
+	runtime.GC() // the first run only empties the pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// printSizes compares answers with listing every tool, and what a model reads
-// before its first call (an answer, then the schema of the tool) with that.
+// printSizes compares the size of answers with that of listing every tool, and also the
+// text that a model reads before its first call (an answer, then the tool's schema).
 func printSizes(w io.Writer, all []*corpus) error {
 	fmt.Fprint(w, `
 What a model reads, as structured content, in bytes and about tokens (3.6 bytes each):
@@ -281,13 +281,13 @@ const bytesPerToken = 3.6
 func size(v any) int {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return 0 // a schema that is no JSON is listed by nobody
+		return 0 // a tool with an invalid schema is not listed
 	}
 	return len(b) + 1
 }
 
-// printFloors prints every figure beside its floor and counts the low ones, of
-// those that mean the same on every machine.
+// printFloors prints every figure beside its threshold and counts the low ones, among those
+// that don't depend on the machine.
 func printFloors(w io.Writer, figures []figure) (low int) {
 	fmt.Fprintf(w, "\n| figure | measured | floor | |\n|---|---|---|---|\n")
 	for _, f := range figures {

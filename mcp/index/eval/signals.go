@@ -8,25 +8,26 @@ import (
 	"nize/mcp/index"
 )
 
-// factors are what a signal's weight is tried with; 1 is as it stands, 0 without.
+// factors lists the tested factors of a signal's weight; 1 is the current weight, 0
+// disables the signal.
 var factors = []float64{0, 0.5, 1, 1.5}
 
-// plainFactor is the place of 1 in factors.
+// plainFactor is the index of 1 in factors.
 const plainFactor = 2
 
-// trial is one request with what it scored by factor.
+// trial is one request with its score by factor.
 type trial struct {
 	corpus string
 	fold   int // of its server
 	scores []score
 }
 
-// printSignals prints what each signal is worth, judged across corpora: what
-// leaving it out costs, and the same where its weight was fitted to other data:
-// each corpus in turn is held out, and each fifth of the servers; the weight is
-// fitted on the rest among the factors (best mean of R@1 and R@5), and what is
-// held out is asked with that weight and without the signal. The other weights
-// stay. A change of a weight counts only where both move.
+// printSignals prints the value of each signal, judged across corpora: the cost of
+// disabling it, and the same with its weight fitted to other data: each corpus in turn is
+// held out, and each fifth of the servers; the weight is fitted to the rest among the
+// factors (best mean of R@1 and R@5), and the held-out requests are asked with that weight
+// and without the signal. The other weights stay unchanged. A change of a weight counts
+// only if both improve.
 func printSignals(w io.Writer, all []*corpus, tried map[index.Signal][]trial) {
 	fmt.Fprint(w, `
 ## What each signal is worth
@@ -60,8 +61,8 @@ its weight fitted to the other corpora (0, 0.5, 1 or 1.5 times), and with its we
 	}
 }
 
-// leftOut prints what is judged with weights that never saw it: the corpora, and
-// each signal.
+// leftOut prints the results with weights that were fitted without the judged data: for the
+// corpora, and for each signal.
 func leftOut(w io.Writer, all []*corpus) error {
 	built := make([]*index.Index, len(all))
 	for i, c := range all {
@@ -111,7 +112,7 @@ func try(all []*corpus, built []*index.Index, s index.Signal) ([]trial, error) {
 	return out, nil
 }
 
-// fit returns which factor is best for what is not held out.
+// fit returns the best factor for the data that is not held out.
 func fit(trials []trial, out func(trial) bool) int {
 	best, most := plainFactor, -1.0
 	for f := range factors {
@@ -128,7 +129,8 @@ func fit(trials []trial, out func(trial) bool) int {
 	return best
 }
 
-// cost is what leaving the signal out costs those of the trials, against a factor.
+// cost returns the cost of disabling the signal for the selected trials, relative to a
+// factor.
 func cost(trials []trial, of func(trial) bool, factor int) (c change) {
 	for _, t := range trials {
 		if of(t) {
@@ -138,7 +140,7 @@ func cost(trials []trial, of func(trial) bool, factor int) (c change) {
 	return c
 }
 
-// worth says whether leaving the signal out costs more than chance.
+// worth reports whether disabling the signal costs more than chance.
 func worth(c change) bool {
 	return c.r1.mean()+c.r5.mean() < -max(c.r1.interval(), c.r5.interval())
 }
