@@ -8,14 +8,14 @@ import (
 	"nize/store"
 )
 
-// textOut prints the assistant's words as they come, which the transcript has
-// made safe to print.
+// textOut prints the assistant's text as it arrives; the transcript has made it safe to
+// print.
 type textOut struct {
 	w io.Writer
-	// whole prints a text once it is final: where nothing can be taken back, such as
-	// in a pipe, a text that starts over would stand there twice.
+	// whole prints a text only once it is final. In a pipe, for example, nothing can be
+	// taken back, so a text that starts over would be printed twice.
 	whole bool
-	held  *store.Message // the text that is not final yet, if whole
+	held  *store.Message // the text that is not final yet, if whole is set
 
 	id   string // of the message that is being printed
 	open bool   // its last line has not ended
@@ -64,7 +64,7 @@ func (t *textOut) print(script *transcript, m store.Message) error {
 	return nil
 }
 
-// end ends the line that is open.
+// end ends an unfinished line.
 func (t *textOut) end() error {
 	if !t.open {
 		return nil

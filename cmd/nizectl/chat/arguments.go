@@ -17,13 +17,13 @@ import (
 	"nize/store"
 )
 
-// Editor is the person's editor, "" where they set none.
+// Editor returns the person's editor, "" if none is set.
 func Editor(getenv func(string) string) string {
 	return cmp.Or(getenv("VISUAL"), getenv("EDITOR"))
 }
 
-// EditText gives text to an editor, in a file that nobody else can read, and
-// returns what it wrote. run runs a program on the terminal.
+// EditText opens text in an editor, in a file that only the user can read, and returns the
+// edited text. run runs a program on the terminal.
 func EditText(program, text string, run func(argv []string) error) (string, error) {
 	file, err := os.CreateTemp("", "nize-arguments-*.json") // 0600
 	if err != nil {
@@ -44,8 +44,8 @@ func EditText(program, text string, run func(argv []string) error) (string, erro
 	return string(edited), nil
 }
 
-// typedText is what an editor begins with: what was typed last for the call and
-// did not fit, or its arguments.
+// typedText returns the initial text of an editor: the last input for the call if it was
+// invalid, otherwise its arguments.
 func (f *screen) typedText(c store.Card, otherwise string) string {
 	if f.typed.call == c.Call {
 		return f.typed.text
@@ -53,8 +53,8 @@ func (f *screen) typedText(c store.Card, otherwise string) string {
 	return otherwise
 }
 
-// editArgs lets the person change a call's arguments: in $VISUAL or $EDITOR,
-// or on one line where neither is set.
+// editArgs lets the person change a call's arguments: in $VISUAL or $EDITOR, or on one line
+// if neither is set.
 func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 	program := Editor(f.s.opt.Getenv)
 	if program == "" {
@@ -84,7 +84,8 @@ func (f *screen) editArgs(ctx context.Context, c store.Card) error {
 	return nil
 }
 
-// argsKey edits the arguments, or the reason of a no, on one line.
+// argsKey handles a key while the arguments, or the reason for a denial, are edited on one
+// line.
 func (f *screen) argsKey(ctx context.Context, k key) {
 	switch f.args.press(k) {
 	case actSubmit:
@@ -101,8 +102,8 @@ func (f *screen) argsKey(ctx context.Context, k key) {
 	}
 }
 
-// submitArguments runs the call with other arguments, unless they are the same,
-// can't be read or don't fit: then what was typed is there to go on with.
+// submitArguments runs the call with other arguments. If they are unchanged or invalid, the
+// input is kept for further editing.
 func (f *screen) submitArguments(ctx context.Context, c store.Card, text string) {
 	args, err := checkArguments(text)
 	switch {
@@ -116,14 +117,14 @@ func (f *screen) submitArguments(ctx context.Context, c store.Card, text string)
 	default:
 		open := f.args
 		f.decide(ctx, c, api.DecideCallRequest{Verb: store.Edit, Args: args})
-		if len(f.cards) > 0 && f.cards[0].Call == c.Call { // it was not taken
+		if len(f.cards) > 0 && f.cards[0].Call == c.Call { // it was not accepted
 			f.args = open
 			f.keepTyped(c, text)
 		}
 	}
 }
 
-// keepTyped keeps what did not fit for the next time that the call is edited.
+// keepTyped keeps an invalid input for the next time that the call is edited.
 func (f *screen) keepTyped(c store.Card, text string) {
 	f.typed.call, f.typed.text = c.Call, text
 	if f.args == nil {
@@ -132,13 +133,13 @@ func (f *screen) keepTyped(c store.Card, text string) {
 	}
 }
 
-// terminalError means that the terminal could not be taken back.
+// terminalError is returned if the terminal could not be taken back from a program.
 type terminalError struct{ err error }
 
 func (e *terminalError) Error() string { return "taking back the terminal: " + e.err.Error() }
 func (e *terminalError) Unwrap() error { return e.err }
 
-// runProgram gives the terminal to a program and takes it back.
+// runProgram gives the terminal to a program and takes it back afterwards.
 func (f *screen) runProgram(ctx context.Context, argv []string) (runErr, err error) {
 	tty := f.s.opt.In.(*os.File)
 	f.region.erase()

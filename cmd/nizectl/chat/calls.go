@@ -9,8 +9,7 @@ import (
 	"nize/store"
 )
 
-// mark is the sign before the line of a call that ended; the state stands behind
-// it as a word.
+// mark returns the sign before the line of a call that ended; the state follows as a word.
 func mark(state store.State) string {
 	switch state {
 	case store.Done:
@@ -23,7 +22,7 @@ func mark(state store.State) string {
 	return "…"
 }
 
-// toolLine is the activity of a tool in one line.
+// toolLine returns the activity of a tool as one line.
 func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	name, brief := bots.Escape(t.Name), bots.Escape(words.Text(t.Brief))
 	var line string
@@ -42,8 +41,8 @@ func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	default:
 		line = mark(t.State) + " " + name + " " + words.Text(t.State.Word())
 	}
-	if t.State != store.Done { // what a tool returned stays as it is
-		brief = strings.TrimPrefix(strings.TrimPrefix(brief, name+" "), name+": ") // the line names it already
+	if t.State != store.Done { // a tool's result is not translated
+		brief = strings.TrimPrefix(strings.TrimPrefix(brief, name+" "), name+": ") // the line already contains the name
 	}
 	if brief != "" {
 		line += ": " + brief
@@ -51,7 +50,7 @@ func toolLine(t store.ToolLine, words phrases.Catalogue) string {
 	return line
 }
 
-// outcomeLine is the line that remains of a card.
+// outcomeLine returns the line that replaces a card.
 func outcomeLine(c store.Card, r bots.Reader) string {
 	line := mark(c.State) + " "
 	if s := bots.PartsOf(c, r).Settled; s != nil {
@@ -63,8 +62,7 @@ func outcomeLine(c store.Card, r bots.Reader) string {
 	return line
 }
 
-// ranLine is outcomeLine with the arguments, in brief, of a call that no card
-// was shown of.
+// ranLine is outcomeLine with the shortened arguments, for a call without a card.
 func ranLine(c store.Card, r bots.Reader) string {
 	p := bots.PartsOf(c, r)
 	if p.Settled == nil {
@@ -76,7 +74,7 @@ func ranLine(c store.Card, r bots.Reader) string {
 	return mark(c.State) + " " + p.Settled.Line()
 }
 
-// plainSigns puts plain signs for ours where the terminal has no others.
+// plainSigns replaces our signs by ASCII if the terminal has no others.
 func (s style) plainSigns(line string) string {
 	if !s.ascii {
 		return line
@@ -84,7 +82,7 @@ func (s style) plainSigns(line string) string {
 	return strings.NewReplacer("✓", "ok", "✗", "!!", "–", "--", "…", "...", "•", "-", "·", "-").Replace(line)
 }
 
-// cardKeys names the keys of a card; those that would do nothing are left out.
+// cardKeys returns the names of a card's keys, without those that have no effect.
 func cardKeys(card store.Card, words phrases.Catalogue) string {
 	keys := words.Say(phrases.TermKeys)
 	if card.Together > 0 {
@@ -107,5 +105,5 @@ func withoutCard(cards []store.Card, call string) []store.Card {
 	return out
 }
 
-// waits says whether a card asks for an answer.
+// waits reports whether a card needs an answer.
 func waits(c *store.Card) bool { return c != nil && c.State == store.Pending && !c.Approved }

@@ -12,12 +12,12 @@ import (
 	"nize/store"
 )
 
-// The cards on the screen: what a person decides on stands whole, in a frame,
-// before a key counts for it. The frame is part of the live region, so that one
-// line takes its place when the call is decided; one that is higher than the
-// terminal is printed above it instead, where it can be scrolled to.
+// Cards on the screen: a card is shown whole, in a frame, before a key counts as its
+// answer. The frame is part of the live region, so that one line replaces it when the call
+// is decided. A card that is higher than the terminal is printed above the region, where
+// the user can scroll to it.
 
-// card puts a card on the screen, or says what became of it.
+// card shows a card on the screen, or its outcome.
 func (f *screen) card(c store.Card) {
 	first := len(f.cards) > 0 && f.cards[0].Call == c.Call
 	if i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == "tool/"+c.Call || t.id == c.Call }); i >= 0 {
@@ -48,7 +48,7 @@ func (f *screen) card(c store.Card) {
 	}
 }
 
-// showFirst begins the time in which the first card can be read.
+// showFirst starts the time in which the first card can be read.
 func (f *screen) showFirst() {
 	f.cardSince, f.printed, f.standing = f.s.opt.Now(), "", nil
 }
@@ -63,8 +63,8 @@ func (f *screen) outcomePaint(state store.State) func(string) string {
 	return f.style.yellow
 }
 
-// boxRows are the live rows of the card that is asked about, with room for
-// rows others. It is nil where the terminal is too low: then it was printed.
+// boxRows returns the live rows of the current card, leaving space for others rows. It
+// returns nil if the terminal is too low: then the card was printed.
 func (f *screen) boxRows(others int) []string {
 	c := f.cards[0]
 	rows := boxLines(f.style, frontLines(bots.PartsOf(c, f.s.reader())), f.region.width)
@@ -78,18 +78,18 @@ func (f *screen) boxRows(others int) []string {
 	return nil
 }
 
-// boxLine is a line of a card as it is painted.
+// boxLine is a line of a card with its look.
 type boxLine struct {
 	text string
 	look look
 }
 
-// frontLines are what a person decides on: its headline stands out, and where
-// it comes from and the rules are quiet.
+// frontLines returns what a person decides on: the headline is emphasized, and the origin
+// and the rules are dimmed.
 func frontLines(p bots.CardParts) []boxLine {
 	front := p.Front()
 	lines := make([]boxLine, len(front))
-	quiet := len(front) - 1 // the first of the quiet lines
+	quiet := len(front) - 1 // the first dimmed line
 	if len(p.Rules) > 0 {
 		quiet--
 	}
@@ -107,8 +107,8 @@ func frontLines(p bots.CardParts) []boxLine {
 	return lines
 }
 
-// boxLines draws a frame around lines, which are broken, never cut. The bar
-// before the words of others stands before each part of them.
+// boxLines draws a frame around lines, which are wrapped, never cut. The bar before quoted
+// text is repeated on each wrapped part.
 func boxLines(s style, lines []boxLine, width int) []string {
 	inner := 0
 	var rows []string
@@ -132,7 +132,7 @@ func boxLines(s style, lines []boxLine, width int) []string {
 	return append(out, s.pick("╰", "+")+edge+s.pick("╯", "+"))
 }
 
-// details prints what is folded of a card, with the whole digest.
+// details prints the folded parts of a card, with the whole digest.
 func (f *screen) details(c store.Card) {
 	words := f.s.words()
 	for _, line := range bots.PartsOf(c, f.s.reader()).More {
@@ -144,8 +144,8 @@ func (f *screen) details(c store.Card) {
 	f.printText(f.style.dim, words.Say(phrases.TermStopKey, cardKeys(c, words)))
 }
 
-// decide presses a button; the card leaves the screen when the daemon says so,
-// or at once where the answer was refused because there was one.
+// decide sends a decision. The card disappears when the daemon confirms it, or at once if
+// the answer was refused because there was an earlier one.
 func (f *screen) decide(ctx context.Context, c store.Card, d api.DecideCallRequest) {
 	f.args = nil
 	if err := f.s.decide(ctx, c, d); err != nil {

@@ -16,22 +16,22 @@ import (
 	"nize/store"
 )
 
-// reply is what a command gave.
+// reply is the result of a command.
 type reply struct {
 	lines  []string
 	leave  bool
 	fresh  bool   // the conversation was left
-	resume string // go on with this one
+	resume string // the conversation to continue
 }
 
-// command is one word of the / commands.
+// command is one of the / commands.
 type command struct {
 	name, arg string
 	help      phrases.Key
 	run       func(s *session, ctx context.Context, arg string) (reply, error)
 }
 
-// commands by name.
+// commands returns the commands by name.
 func commands() []command {
 	return []command{
 		{"approvals", "", phrases.TermHelpApprovals, (*session).cmdApprovals},
@@ -225,7 +225,7 @@ func (s *session) cmdApprovals(ctx context.Context, _ string) (reply, error) {
 	return reply{lines: columns(rows)}, nil
 }
 
-// cmdRetry makes the last call again; its card comes as any other's does.
+// cmdRetry repeats the last call; its card is shown like any other.
 func (s *session) cmdRetry(ctx context.Context, _ string) (reply, error) {
 	if s.lastCall.RepeatVerb == "" {
 		return reply{lines: []string{s.words().Say(phrases.TermNoRetry)}}, nil
@@ -281,7 +281,7 @@ func (s *session) cmdResume(_ context.Context, id string) (reply, error) {
 	return reply{fresh: true, resume: id}, nil
 }
 
-// columns aligns rows and makes their text harmless.
+// columns aligns rows and makes their text safe to print.
 func columns(rows [][]string) []string {
 	var widths []int
 	for _, row := range rows {

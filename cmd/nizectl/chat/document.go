@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// widestPage is the widest line of a page: longer ones are hard to read.
+// widestPage is the widest line of a page: longer lines are hard to read.
 const widestPage = 100
 
-// RenderPage renders a whole page of Markdown for a terminal of so many columns.
-// getenv is asked what the terminal can show.
+// RenderPage renders a whole page of Markdown for a terminal with that many columns. getenv
+// provides the terminal's capabilities.
 func RenderPage(text string, columns int, getenv func(string) string) string {
 	o := Options{TTY: true, Getenv: getenv}
 	if columns <= 0 {
@@ -22,11 +22,11 @@ func RenderPage(text string, columns int, getenv func(string) string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
-// joinLines makes one line of each paragraph and of each item of a list, which a
-// page breaks at the width of its source.
+// joinLines joins each paragraph and each list item into one line, because a page wraps
+// them at the width of its source.
 func joinLines(text string) string {
 	var out []string
-	fence, open := "", false // open: the last line goes on
+	fence, open := "", false // open: the last line may be continued
 	for line := range strings.SplitSeq(text, "\n") {
 		trimmed := strings.TrimSpace(line)
 		if mark := fenceMark(trimmed); mark != "" && (fence == "" || strings.HasPrefix(mark, fence) && trimmed == mark) {

@@ -9,21 +9,21 @@ import (
 	"nize/cmd/nizectl/display"
 )
 
-// editor edits one message. It is a plain state machine: keys go in, rows come
-// out; it never touches the terminal. (golang.org/x/term's Terminal blocks in
-// a read of its own, counts every character as one column, and can't be drawn
-// while an answer streams in above it.)
+// editor edits one message. It is a plain state machine: keys go in, rows come out; it
+// never accesses the terminal. (golang.org/x/term's Terminal blocks in a read of its own,
+// counts every character as one column, and can't be drawn while an answer streams in above
+// it.)
 type editor struct {
 	prompt  string
 	text    []rune
 	at      int // the cursor, in runes
 	killed  []rune
 	history *history
-	back    int    // how far up in the history we are
-	draft   []rune // what was being written before going up
+	back    int    // how many entries back in the history
+	draft   []rune // the text that was being written before that
 }
 
-// action is what a key asked for beyond editing.
+// action is what a key does beyond editing.
 type action int
 
 const (
@@ -44,7 +44,7 @@ func (e *editor) set(text string) {
 	e.back = 0
 }
 
-// press takes one key.
+// press handles one key.
 func (e *editor) press(k key) action {
 	switch k.r {
 	case enter, ctrlJ:
@@ -162,7 +162,7 @@ func (e *editor) cut(from, to int) []rune {
 	return gone
 }
 
-// recall shows an entry of the history; 0 is what was being written.
+// recall shows an entry of the history; 0 is the text that was being written.
 func (e *editor) recall(back int) {
 	if e.history == nil || back < 0 || back > e.history.len() {
 		return
@@ -178,7 +178,7 @@ func (e *editor) recall(back int) {
 	e.at, e.back = len(e.text), back
 }
 
-// rows lays the message out for the width and tells where the cursor stands.
+// rows lays the message out for the width and returns the position of the cursor.
 func (e *editor) rows(s style, width int) (rows []string, row, col int) {
 	head := cells(e.prompt)
 	indent := strings.Repeat(" ", cellsWidth(head))
@@ -209,8 +209,8 @@ func (e *editor) rows(s style, width int) (rows []string, row, col int) {
 	return append(rows, line), row, col
 }
 
-// safeRune keeps pasted characters that steer a terminal from doing so; each
-// takes the columns that display.RuneWidth says.
+// safeRune returns a pasted character in a form that can't control the terminal; each takes
+// the columns returned by display.RuneWidth.
 func safeRune(r rune) string {
 	if display.RuneWidth(r) > 0 && !unicode.IsGraphic(r) {
 		return "?"

@@ -14,30 +14,30 @@ import (
 	"nize/store"
 )
 
-// maxHistory is how many messages are remembered.
+// maxHistory is how many messages are kept.
 const maxHistory = 1000
 
-// history is what was written before, newest last; one JSON string a line in a
-// file that only its owner may read. What looks like a key is not remembered.
+// history holds earlier messages, newest last; one JSON string per line in a file that only
+// its owner may read. Text that looks like a key is not kept.
 type history struct {
 	path  string
 	lines []string
 }
 
-// historyPath is where the history lies (XDG base directories: it is state).
+// historyPath returns the path of the history (XDG base directories: it is state).
 func historyPath() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {
 		home, err := api.Home()
 		if err != nil {
-			return "" // remembered while this chat lasts
+			return "" // kept for this chat only
 		}
 		dir = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(dir, "nize", "chat_history")
 }
 
-// openHistory reads the file; one that is not there is empty.
+// openHistory reads the file; a missing one is empty.
 func openHistory(path string) (*history, error) {
 	h := &history{path: path}
 	if path == "" {
@@ -55,7 +55,7 @@ func openHistory(path string) (*history, error) {
 	lines.Buffer(nil, 8*maxPaste)
 	for lines.Scan() {
 		var text string
-		if json.Unmarshal(lines.Bytes(), &text) == nil { // a torn line is left out
+		if json.Unmarshal(lines.Bytes(), &text) == nil { // skip an incomplete line
 			h.lines = append(h.lines, text)
 		}
 	}
@@ -74,7 +74,7 @@ func (h *history) len() int { return len(h.lines) }
 // at returns the entry that is back steps before the newest.
 func (h *history) at(back int) string { return h.lines[len(h.lines)-1-back] }
 
-// add remembers a message.
+// add adds a message.
 func (h *history) add(text string) error {
 	if strings.TrimSpace(text) == "" || store.LooksSecret(text) || (h.len() > 0 && h.at(0) == text) {
 		return nil
@@ -92,7 +92,7 @@ func (h *history) add(text string) error {
 	}
 	line, err := json.Marshal(text)
 	if err == nil {
-		_, err = f.Write(append(line, '\n')) // one write: two chats don't mix their lines
+		_, err = f.Write(append(line, '\n')) // one write, so that concurrent chats don't mix their lines
 	}
 	return errors.Join(err, f.Close())
 }

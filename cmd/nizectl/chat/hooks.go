@@ -9,7 +9,7 @@ import (
 )
 
 // cmdHooks lists the hooks around the person's calls, or sets, switches or removes one of
-// their own; `nizectl hooks` is for those of admins.
+// their own; `nizectl hooks` manages those of admins.
 func (s *session) cmdHooks(ctx context.Context, arg string) (reply, error) {
 	said, err := bots.ReadHookWords(arg)
 	if err != nil {

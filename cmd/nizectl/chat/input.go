@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// input reads a terminal, or anything else, in a goroutine that can be called
-// off: a read of a file waits in poll beside a pipe that ends it. That lets an
-// editor have the terminal for a while. What is no file can't be called off;
-// then the goroutine ends with the reader.
+// input reads a terminal, or another reader, in a goroutine that can be cancelled: for a
+// file, poll waits for input or for a pipe that ends it. That lets an editor have the
+// terminal for a while. Reading from anything but a file can't be cancelled; then the
+// goroutine ends with the reader.
 type input struct {
-	chunks chan []byte // unbuffered: what nobody took stays in the terminal. Closed at the end
+	chunks chan []byte // unbuffered: unread input stays in the terminal. Closed at the end
 	r      io.Reader
 	file   *os.File
 	wakeR  *os.File
@@ -42,7 +42,7 @@ func openInput(r io.Reader) (*input, error) {
 	return in, nil
 }
 
-// close calls the goroutine off and, for a file, waits for it.
+// close cancels the goroutine and, for a file, waits for it.
 func (in *input) close() {
 	in.once.Do(func() {
 		close(in.done)
@@ -97,15 +97,15 @@ func (in *input) read(b []byte) (int, error) {
 	}
 }
 
-// lineReader cuts an input into lines. What is longer than a message may be
-// comes in pieces, which the daemon then refuses.
+// lineReader splits an input into lines. A line longer than a message may be is returned in
+// pieces, which the daemon then refuses.
 type lineReader struct {
 	in  *input
 	buf []byte
 	eof bool
 }
 
-// take puts what was read to the rest of the line and returns whole lines.
+// take appends input to the rest of the line and returns complete lines.
 func (l *lineReader) take(b []byte) []string {
 	l.buf = append(l.buf, b...)
 	var out []string

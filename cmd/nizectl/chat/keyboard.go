@@ -10,7 +10,7 @@ type key struct {
 	text string // of a paste
 }
 
-// Keys that are no characters; above Unicode's last code point.
+// Keys that are not characters; above Unicode's last code point.
 const (
 	keyNone rune = utf8.MaxRune + 1 + iota
 	keyUp
@@ -33,18 +33,18 @@ const (
 	ctrlN, ctrlP, ctrlU, ctrlW, ctrlY, del   = 14, 16, 21, 23, 25, 127
 )
 
-// maxPaste bounds one paste; the daemon takes no longer messages either.
+// maxPaste limits one paste; the daemon accepts no longer messages either.
 const maxPaste = 64 << 10
 
-// decoder turns bytes of a terminal into keys. Sequences may be cut anywhere
-// between two reads.
+// decoder converts bytes of a terminal into keys. Sequences may be split anywhere between
+// two reads.
 type decoder struct {
 	buf   []byte
 	paste []byte
 	in    bool // within a bracketed paste
 }
 
-// feed takes what was read and returns the keys in it.
+// feed decodes input and returns the keys in it.
 func (d *decoder) feed(b []byte) []key {
 	d.buf = append(d.buf, b...)
 	var out []key
@@ -73,7 +73,7 @@ func (d *decoder) feed(b []byte) []key {
 	return out
 }
 
-// flush returns an Escape that nothing followed.
+// flush returns a pending Escape.
 func (d *decoder) flush() []key {
 	if len(d.buf) > 0 && d.buf[0] == 0x1b && !d.in {
 		d.buf = nil
@@ -88,7 +88,7 @@ func (d *decoder) feedPaste() (key, bool) {
 	end := indexOf(d.buf, pasteEnd)
 	take := end
 	if end < 0 {
-		take = max(len(d.buf)-len(pasteEnd)+1, 0) // the end may be cut
+		take = max(len(d.buf)-len(pasteEnd)+1, 0) // the end marker may be split
 	}
 	if left := maxPaste - len(d.paste); left > 0 {
 		d.paste = append(d.paste, d.buf[:min(take, left)]...)
@@ -111,7 +111,7 @@ func indexOf(b []byte, s string) int {
 	return -1
 }
 
-// next reads the first key of b and how many bytes it takes; 0 asks for more.
+// next returns the first key of b and its length in bytes; 0 if more is needed.
 func next(b []byte) (key, int) {
 	if b[0] != 0x1b {
 		if !utf8.FullRune(b) {
@@ -141,7 +141,7 @@ func next(b []byte) (key, int) {
 	return key{r: keyNone}, 2
 }
 
-// sequences are the control sequences that mean something here.
+// sequences are the supported control sequences.
 var sequences = map[string]rune{
 	"A": keyUp, "B": keyDown, "C": keyRight, "D": keyLeft, "H": keyHome, "F": keyEnd,
 	"1~": keyHome, "4~": keyEnd, "7~": keyHome, "8~": keyEnd, "3~": keyDelete,

@@ -14,19 +14,19 @@ import (
 	"nize/store"
 )
 
-// lineMode is the chat without any escape sequence.
+// lineMode is the chat without escape sequences.
 type lineMode struct {
 	s      *session
 	prompt *cardPrompt
 	in     lineReader
-	queue  []string // lines that were read and not taken yet
+	queue  []string // lines that were read but not handled yet
 	text   *textOut
-	cards  []store.Card // that wait for an answer, the first is being asked about
+	cards  []store.Card // waiting cards; the first is the current one
 	style  style
 }
 
 func runLineMode(ctx context.Context, s *session) error {
-	interrupts := make(chan os.Signal, 2) // two: one stops, the second leaves
+	interrupts := make(chan os.Signal, 2) // two: one stops the turn, the second ends the chat
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	in, err := openInput(s.opt.In)
@@ -61,7 +61,7 @@ func (f *lineMode) loop(ctx context.Context, interrupts <-chan os.Signal) error 
 		}
 		chunks := f.in.in.chunks
 		if f.in.eof || len(f.queue) > 0 {
-			chunks = nil // what was read comes first
+			chunks = nil // handle earlier input first
 		}
 		select {
 		case b, ok := <-chunks:
@@ -89,8 +89,8 @@ func (f *lineMode) loop(ctx context.Context, interrupts <-chan os.Signal) error 
 	}
 }
 
-// work takes the lines that can be taken now. From a pipe, one turn follows
-// the other; on a terminal a person may write while a turn runs.
+// work handles the lines that can be handled now. From a pipe, turns run one after the
+// other; on a terminal a person may write while a turn runs.
 func (f *lineMode) work(ctx context.Context) (leave bool, err error) {
 	for len(f.queue) > 0 && (f.s.opt.TTY || !f.s.busy || len(f.cards) > 0) {
 		line := f.queue[0]
@@ -102,7 +102,7 @@ func (f *lineMode) work(ctx context.Context) (leave bool, err error) {
 	return f.in.eof && len(f.queue) == 0 && (f.s.opt.TTY || !f.s.busy), nil
 }
 
-// printPrompt asks for the next line, on a terminal only.
+// printPrompt prompts for the next line, on a terminal only.
 func (f *lineMode) printPrompt() {
 	switch {
 	case len(f.cards) > 0:
@@ -128,14 +128,14 @@ func (f *lineMode) answer(ctx context.Context, line string) {
 	}
 }
 
-// printNote prints lines that are no part of the answer.
+// printNote prints lines that are not part of the answer.
 func (f *lineMode) printNote(lines ...string) {
 	for _, line := range lines {
 		fmt.Fprintln(f.s.opt.Err, f.style.plainSigns(bots.Plain(line)))
 	}
 }
 
-// line takes one line of input.
+// line handles one line of input.
 func (f *lineMode) line(ctx context.Context, line string) (leave bool, err error) {
 	defer f.printPrompt()
 	if len(f.cards) > 0 && !strings.HasPrefix(line, "/") {
@@ -164,8 +164,8 @@ func (f *lineMode) line(ctx context.Context, line string) (leave bool, err error
 	return r.leave, nil
 }
 
-// fatal shows an error that the chat survives and returns one that it doesn't:
-// without a daemon there is no first message.
+// fatal prints an error after which the chat continues, and returns one after which it
+// can't: without a daemon there is no first message.
 func (f *lineMode) fatal(err error) error {
 	if err == nil || errors.Is(err, api.ErrNoDaemon) {
 		return err
@@ -221,7 +221,7 @@ func (f *lineMode) event(ctx context.Context, e event) {
 	}
 }
 
-// show prints what is new of a message.
+// show prints the new part of a message.
 func (f *lineMode) show(ctx context.Context, m store.Message) {
 	if m.Kind == store.TextMessage {
 		if err := f.text.show(&f.s.transcript, m); err != nil {
@@ -246,7 +246,7 @@ func (f *lineMode) show(ctx context.Context, m store.Message) {
 	}
 }
 
-// card asks about a card that waits, or answers as --approve says.
+// card prompts for a waiting card, or answers it according to --approve.
 func (f *lineMode) card(ctx context.Context, card store.Card) {
 	if !waits(&card) {
 		asked := len(f.cards) > 0 && f.cards[0].Call == card.Call

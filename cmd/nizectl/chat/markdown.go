@@ -8,21 +8,20 @@ import (
 	"nize/cmd/nizectl/display"
 )
 
-// maxInline is the longest line in which markers are looked for.
+// maxInline is the longest line that is searched for markers.
 const maxInline = 8 << 10
 
-// markdown renders a stream of Markdown for a terminal, line by line, as it
-// comes. A document parser has to see the end of a block before it can say
-// anything about its beginning; a reader wants the words at once. So this is a
-// line scanner of its own: headings, lists, quotes, fences, rules and tables
-// by the head of the line, strong, emphasis, code and links within it. What
-// it doesn't know it shows as written; nothing is ever swallowed.
+// markdown renders a stream of Markdown for a terminal, line by line, as it arrives. A
+// document parser has to see the end of a block before it can render its beginning, but a
+// reader wants the words at once. So this is a line scanner: it recognizes headings, lists,
+// quotes, fences, rules and tables by the beginning of the line, and strong, emphasis, code
+// and links within it. Everything else is shown as written; nothing is dropped.
 type markdown struct {
 	style  style
 	width  int
-	line   strings.Builder // the line that is being written, raw
-	fence  string          // the fence that is open, "" outside
-	table  []string        // rows of the table that is being read
+	line   strings.Builder // the current line, raw
+	fence  string          // the open fence, "" outside
+	table  []string        // rows of the current table
 	blanks int             // blank lines just seen
 	any    bool
 	page   bool // a finished page, which shows no fences
@@ -32,7 +31,7 @@ func newMarkdown(s style, width int) *markdown {
 	return &markdown{style: s, width: width}
 }
 
-// write takes more text and returns the lines that are complete now.
+// write adds text and returns the lines that are complete now.
 func (m *markdown) write(text string) []string {
 	var out []string
 	for {
@@ -47,7 +46,7 @@ func (m *markdown) write(text string) []string {
 	}
 }
 
-// partial is how the unfinished line looks so far.
+// partial returns the unfinished line as it looks so far.
 func (m *markdown) partial() []string {
 	if m.line.Len() == 0 {
 		return nil
@@ -59,7 +58,7 @@ func (m *markdown) partial() []string {
 	return m.render(raw)
 }
 
-// close ends the text and returns what is left of it.
+// close ends the text and returns the rest.
 func (m *markdown) close() []string {
 	var out []string
 	if m.line.Len() > 0 {
@@ -71,7 +70,7 @@ func (m *markdown) close() []string {
 	return out
 }
 
-// full renders a whole line; a table is kept until it ends.
+// full renders a whole line; the rows of a table are kept until it ends.
 func (m *markdown) full(raw string) []string {
 	raw = strings.TrimRight(raw, "\r")
 	trimmed := strings.TrimSpace(raw)
@@ -82,7 +81,7 @@ func (m *markdown) full(raw string) []string {
 	out := m.endTable()
 	if m.fence == "" && trimmed == "" {
 		if m.blanks++; m.blanks > 1 || !m.any {
-			return out // one blank line parts as well as three
+			return out // several blank lines become one
 		}
 		return append(out, "")
 	}
@@ -112,7 +111,7 @@ func fenceMark(line string) string {
 	return ""
 }
 
-// render shows one line outside of tables.
+// render renders one line outside of tables.
 func (m *markdown) render(raw string) []string {
 	s := m.style
 	safe := bots.Plain(strings.ReplaceAll(raw, "\t", "    "))
@@ -137,7 +136,7 @@ func (m *markdown) render(raw string) []string {
 	return s.wrap(m.inline(text), m.width, pad, pad)
 }
 
-// split parts the first word, which may be a marker, from the rest.
+// split separates the first word, which may be a marker, from the rest.
 func split(text string) (head, body string) {
 	head, body, found := strings.Cut(text, " ")
 	if !found {
@@ -159,8 +158,8 @@ func isRule(text string) bool {
 	return len(t) >= 3 && (strings.Trim(t, "-") == "" || strings.Trim(t, "*") == "" || strings.Trim(t, "_") == "")
 }
 
-// inline finds strong, emphasis, code and links. A marker without its partner
-// on the line stays as it is written.
+// inline recognizes strong, emphasis, code and links. A marker without its counterpart on
+// the line is shown as written.
 func (m *markdown) inline(text string) []cell {
 	var out []cell
 	if len(text) > maxInline {
@@ -184,7 +183,7 @@ func (m *markdown) inline(text string) []cell {
 	return out
 }
 
-// nextMark is how many bytes can be taken as they are.
+// nextMark returns the number of bytes before the next possible marker.
 func nextMark(text string) int {
 	if n := strings.IndexAny(text[1:], "\\`*_["); n >= 0 {
 		return n + 1
@@ -196,8 +195,8 @@ func wordByte(b byte) bool {
 	return b == '_' || b >= 0x80 || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }
 
-// span reads what a marker at the head of text opens: the text within, how
-// many bytes it takes with its markers (0: it is none), and its look.
+// span parses what a marker at the beginning of text opens: the text within, its length in
+// bytes with its markers (0 if there is no marker), and its look.
 func (m *markdown) span(text string, atWord bool) (inner string, skip int, look look) {
 	switch text[0] {
 	case '\\':
@@ -220,7 +219,8 @@ func (m *markdown) span(text string, atWord bool) (inner string, skip int, look 
 			}
 		}
 	case '[':
-		// The address is always shown: a link must not say one thing and be another.
+		// The URL is always shown, so that the text of a link can't mislead about its
+		// target.
 		label, rest, ok := strings.Cut(text[1:], "](")
 		url, _, ok2 := strings.Cut(rest, ")")
 		if ok && ok2 && label != "" && !strings.ContainsAny(label, "[]") && !strings.ContainsAny(url, " (") {
@@ -233,7 +233,7 @@ func (m *markdown) span(text string, atWord bool) (inner string, skip int, look 
 	return "", 0, 0
 }
 
-// emphasis reads a run in n markers, which hug the words that they mark.
+// emphasis parses a text in n markers, which adjoin the words that they mark.
 func emphasis(text string, n int) (string, bool) {
 	mark := strings.Repeat(text[:1], n)
 	if !strings.HasPrefix(text, mark) || len(text) <= 2*n || text[n] == ' ' || text[n] == text[0] {
@@ -255,9 +255,9 @@ func emphasis(text string, n int) (string, bool) {
 	}
 }
 
-// endTable shows the table that was read, its columns aligned. In a table that is
-// too wide for the terminal the widest cells take several lines; one of too many
-// columns is shown as written.
+// endTable renders the current table with aligned columns. If the table is too wide for the
+// terminal, the widest cells take several lines; if it has too many columns, it is shown as
+// written.
 func (m *markdown) endTable() []string {
 	rows := m.table
 	m.table = nil
@@ -307,11 +307,11 @@ func (m *markdown) endTable() []string {
 	return out
 }
 
-// leastCell is the narrowest that a column of a table is made.
+// leastCell is the minimum width of a table's column.
 const leastCell = 8
 
-// fitColumns takes from the widest columns what is too much, and reports whether
-// that was enough.
+// fitColumns narrows the widest columns to the available width, and reports whether that
+// was enough.
 func fitColumns(widths []int, most int) bool {
 	total := 2 * (len(widths) - 1)
 	for _, w := range widths {
@@ -327,7 +327,7 @@ func fitColumns(widths []int, most int) bool {
 	return true
 }
 
-// row is a row of a table in as many lines as its longest cell needs.
+// row returns a row of a table as as many lines as its longest cell needs.
 func (s style) row(line [][]cell, widths []int) []string {
 	columns := make([][]string, len(line))
 	tall := 0

@@ -10,9 +10,9 @@ import (
 	"nize/store"
 )
 
-// What the screen shows of a conversation, besides its cards (cards.go).
+// Rendering of a conversation on the screen, except its cards (cards.go).
 
-// event takes what the session reports.
+// event handles an event of the session.
 func (f *screen) event(ctx context.Context, e event) {
 	if e.thread == f.s.thread.ID {
 		switch {
@@ -37,7 +37,7 @@ func (f *screen) event(ctx context.Context, e event) {
 	}
 }
 
-// show takes a message that is new or has changed.
+// show handles a new or changed message.
 func (f *screen) show(m store.Message) {
 	if m.Kind == store.TextMessage {
 		f.text(m)
@@ -61,7 +61,7 @@ func (f *screen) show(m store.Message) {
 	}
 }
 
-// text streams the assistant's words.
+// text streams the assistant's text.
 func (f *screen) text(m store.Message) {
 	more, again, changed := f.s.transcript.fresh(m)
 	if !changed {
@@ -91,8 +91,8 @@ func (f *screen) endText() {
 	}
 }
 
-// tool shows the activity of a tool: in place while it works, printed once it ended.
-// What has a card is told by the card.
+// tool shows the activity of a tool: in place while it works, printed once it has ended. If
+// the call has a card, the card shows it instead.
 func (f *screen) tool(m store.Message) {
 	i := slices.IndexFunc(f.tools, func(t toolRow) bool { return t.id == m.ID || "tool/"+t.id == m.ID }) // its own, or its card's
 	carded := f.s.transcript.carded(m)
@@ -120,7 +120,7 @@ func (f *screen) printToolEnd(line string, state store.State) {
 	f.printLines(paint(display.Shorten(line, f.region.width-1, "…")))
 }
 
-// resume shows a stored conversation and goes on with it.
+// resume shows a stored conversation and continues it.
 func (f *screen) resume(ctx context.Context, id string) error {
 	view, err := f.s.resume(ctx, id)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *screen) resume(ctx context.Context, id string) error {
 	return nil
 }
 
-// reset forgets the conversation that was left.
+// reset clears the state of the conversation that was left.
 func (f *screen) reset() {
 	f.endText()
 	f.tools, f.cards, f.args, f.lost = nil, nil, nil, ""

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// Options are what `nizectl chat` was asked for.
+// Options are the options of `nizectl chat`.
 type Options struct {
 	Client   *api.Client
 	In       io.Reader
@@ -20,13 +20,14 @@ type Options struct {
 
 	Agent   string
 	Model   string
-	Servers []string // allowed ones; empty is all
-	Resume  string   // id of a conversation to go on with
+	Servers []string // allowed servers; empty is all
+	Resume  string   // id of a conversation to continue
 	Message string   // of -m
 	Approve string   // ask, all or none; "" is ask on a terminal, none elsewhere
 	Plain   bool
 	JSON    bool
-	// Ephemeral says that the daemon ends with the chat, so that nothing goes on there.
+	// Ephemeral reports that the daemon ends with the chat, so that nothing continues
+	// there.
 	Ephemeral bool
 	Zone      string // IANA name; "" is this machine's
 	Locale    string // BCP 47; "" is the environment's
@@ -36,7 +37,7 @@ type Options struct {
 	Now     func() time.Time         // nil is time.Now
 }
 
-// check fills Approve and refuses what can't work.
+// check sets Approve and returns an error for invalid combinations.
 func (o *Options) check() error {
 	switch o.Approve {
 	case "":
@@ -66,7 +67,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// style is what the terminal may be sent.
+// style returns the terminal's capabilities.
 func (o *Options) style() style {
 	if !o.TTY || o.Plain || o.Getenv("TERM") == "dumb" {
 		return style{ascii: true}
@@ -83,14 +84,14 @@ func langOf(getenv func(string) string) string {
 	return ""
 }
 
-// utf8Locale says whether the terminal shows more than ASCII; where nothing is
-// set, it most likely does.
+// utf8Locale reports whether the terminal shows more than ASCII; if no locale is set, it
+// most likely does.
 func utf8Locale(getenv func(string) string) bool {
 	lang := strings.ToLower(langOf(getenv))
 	return lang == "" || strings.Contains(lang, "utf-8") || strings.Contains(lang, "utf8")
 }
 
-// localeOf is the environment's language as BCP 47: de_DE.UTF-8 is de-DE.
+// localeOf returns the environment's language as BCP 47: de_DE.UTF-8 is de-DE.
 func localeOf(getenv func(string) string) string {
 	lang := getenv("LC_ALL")
 	for _, name := range []string{"LC_MESSAGES", "LANG"} {
@@ -106,7 +107,7 @@ func localeOf(getenv func(string) string) string {
 	return strings.ReplaceAll(lang, "_", "-")
 }
 
-// LocalZone is the IANA name of this machine's zone, "" where it has none.
+// LocalZone returns the IANA name of this machine's zone, "" if it has none.
 func LocalZone(getenv func(string) string) string {
 	name := strings.TrimPrefix(getenv("TZ"), ":")
 	if name == "" {

@@ -13,16 +13,16 @@ import (
 	"nize/store"
 )
 
-// cardPrompt asks about cards line by line.
+// cardPrompt prompts for cards line by line.
 type cardPrompt struct {
 	s    *session
 	w    io.Writer
-	mode string // "", or "args" or "reason" while these are asked for
+	mode string // "", or "args" or "reason" while these are prompted for
 
-	standing *standing // what always or never asks, or nil
+	standing *standing // the questions after always or never, or nil
 }
 
-// print asks for the answer to a card that has been shown.
+// print prompts for the answer to a card that has been shown.
 func (p *cardPrompt) print(card store.Card) {
 	if p.mode == "args" {
 		fmt.Fprint(p.w, p.s.words().Say(phrases.TermArgsLine))
@@ -39,7 +39,7 @@ func (p *cardPrompt) print(card store.Card) {
 	fmt.Fprintf(p.w, "%s: ", cardKeys(card, p.s.words()))
 }
 
-// parse reads an answer: done is one to send, show asks for the card once more.
+// parse parses an answer: if done, d is to be sent; if show, the card is to be shown again.
 func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallRequest, done, show bool) {
 	line = strings.TrimSpace(line)
 	if p.mode == "args" {
@@ -89,8 +89,8 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 	return d, false, false
 }
 
-// checkArguments refuses what the daemon would refuse, before it is asked. An
-// object is what every tool takes (MCP).
+// checkArguments returns an error for arguments that the daemon would refuse. Every tool
+// takes an object (MCP).
 func checkArguments(text string) (json.RawMessage, error) {
 	args, err := store.Canonical([]byte(text))
 	if err != nil {
@@ -102,7 +102,7 @@ func checkArguments(text string) (json.RawMessage, error) {
 	return args, nil
 }
 
-// CardLines is a card in plain English lines, for a command that shows one.
+// CardLines returns a card as plain English lines, for a command that shows one.
 func CardLines(card store.Card, now time.Time) []string {
 	return bots.CardLines(card, bots.Reader{Zone: now.Location(), Now: now})
 }

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// region is the live region of a terminal: lines that are finished scroll away
-// above it, and its few rows are redrawn in place each time.
+// region is the live region of a terminal: finished lines scroll away above it, and its few
+// rows are redrawn in place each time.
 type region struct {
 	w             *bufio.Writer
 	width, height int
-	rows          []string // the live rows as they stand
-	cursor        int      // the row of them that the cursor is in
+	rows          []string // the current live rows
+	cursor        int      // the row with the cursor
 }
 
 func newRegion(w io.Writer, width, height int) *region {
 	return &region{w: bufio.NewWriterSize(w, 16<<10), width: width, height: height}
 }
 
-// draw prints the finished lines and then the live rows, with the cursor at row
-// and col of them. Rows that don't fit the terminal scroll out at the top.
+// draw prints the finished lines and then the live rows, with the cursor at row and col of
+// them. Rows that don't fit the terminal scroll out at the top.
 func (r *region) draw(output, rows []string, row, col int) error {
 	r.erase()
 	for _, line := range output {
@@ -42,8 +42,8 @@ func (r *region) draw(output, rows []string, row, col int) error {
 	return r.w.Flush()
 }
 
-// erase takes the live rows away. After a resize the terminal may have broken
-// them differently: how many they are now follows from their widths.
+// erase removes the live rows. After a resize the terminal may have wrapped them
+// differently; their new number is computed from their widths.
 func (r *region) erase() {
 	above := 0
 	for _, row := range r.rows[:min(r.cursor, len(r.rows))] {
@@ -54,7 +54,7 @@ func (r *region) erase() {
 	r.rows, r.cursor = nil, 0
 }
 
-// clear empties the terminal.
+// clear clears the terminal.
 func (r *region) clear() {
 	r.w.WriteString("\x1b[H\x1b[2J")
 	r.rows, r.cursor = nil, 0

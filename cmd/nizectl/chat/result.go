@@ -17,8 +17,8 @@ import (
 	"nize/store"
 )
 
-// cmdResult shows the result of a call whole, of the last one where no id is
-// given, or saves it: [ID] [save [FILE]].
+// cmdResult shows the whole result of a call, the last one if no id is given, or saves it:
+// [ID] [save [FILE]].
 func (s *session) cmdResult(ctx context.Context, arg string) (reply, error) {
 	id, rest, _ := strings.Cut(arg, " ")
 	if !store.ValidID(id) {
@@ -52,7 +52,7 @@ func (s *session) cmdResult(ctx context.Context, arg string) (reply, error) {
 	return reply{lines: lines}, nil
 }
 
-// saveParts writes each part into a file of its own, never over one that is there.
+// saveParts writes each part into a file of its own and never overwrites one.
 func (s *session) saveParts(c store.Call, parts []bots.ResultPart, path string) (reply, error) {
 	if home, err := api.Home(); err == nil && strings.HasPrefix(path, "~/") {
 		path = filepath.Join(home, path[2:])
@@ -69,7 +69,7 @@ func (s *session) saveParts(c store.Call, parts []bots.ResultPart, path string) 
 	if len(texts) > 0 {
 		files = append([]bots.ResultPart{{Kind: "text/plain", Data: []byte(strings.TrimRight(strings.Join(texts, "\n"), "\n") + "\n")}}, files...)
 	}
-	// The one that the name is for comes first.
+	// The part that matches the name comes first.
 	slices.SortStableFunc(files, func(a, b bots.ResultPart) int {
 		return cmp.Compare(otherKind(path, a.Kind), otherKind(path, b.Kind))
 	})
@@ -94,8 +94,8 @@ func (s *session) saveParts(c store.Call, parts []bots.ResultPart, path string) 
 	return reply{lines: lines}, nil
 }
 
-// fileName is what a call's result is called without its ending: its tool, as far
-// as that is a name of a file, and when it ended.
+// fileName returns the file name of a call's result without its extension: the tool, in
+// characters allowed in a file name, and the time of its end.
 func fileName(c store.Call) string {
 	tool := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -106,7 +106,7 @@ func fileName(c store.Call) string {
 	return tool[:min(len(tool), 64)] + "-" + c.Finished.Local().Format("20060102-150405")
 }
 
-// otherKind is 0 for a media type that files of that name have, and 1 for others.
+// otherKind returns 0 for a media type that matches the file name, and 1 for others.
 func otherKind(path, kind string) int {
 	if ext := filepath.Ext(path); ext != "" && mime.TypeByExtension(ext) == mime.TypeByExtension(bots.Extension(kind)) {
 		return 0
@@ -114,7 +114,8 @@ func otherKind(path, kind string) int {
 	return 1
 }
 
-// writeNew writes a file that isn't there yet, for its owner alone.
+// writeNew creates a file that only its owner can read. It returns an error if the file
+// exists.
 func writeNew(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 	"nize/store"
 )
 
-// cardDelay is how long a card must have been on the screen, with no key pressed,
-// before a key counts as its answer: what was typed for something else must
-// not run anything.
+// cardDelay is how long a card must have been on the screen, with no key pressed, before a
+// key counts as its answer: input typed for something else must not run anything.
 const cardDelay = 400 * time.Millisecond
 
-// screen is the front on a terminal. One goroutine owns it.
+// screen is the front end on a terminal. One goroutine owns it.
 type screen struct {
 	s       *session
 	style   style
@@ -30,25 +29,25 @@ type screen struct {
 	hist    *history
 
 	output      []string  // lines to print with the next draw
-	md          *markdown // of the text that is being written
+	md          *markdown // of the text being written
 	textID      string
-	tools       []toolRow                   // at work
-	cards       []store.Card                // that wait; the first is on the screen
-	cardSince   time.Time                   // since when the first one can be seen, or the last key
-	printed     string                      // the call whose card is above the live region, as it is too high for it
-	standing    *standing                   // what always or never asks about the first card
-	args        *editor                     // the arguments of the first card are being edited, or
-	declines    bool                        // the reason for which it is declined
-	typed       struct{ call, text string } // edited arguments that did not fit
+	tools       []toolRow                   // running
+	cards       []store.Card                // waiting cards; the first is on the screen
+	cardSince   time.Time                   // when the first one appeared, or the last key was pressed
+	printed     string                      // the call whose card was printed above the live region because it is too high
+	standing    *standing                   // the questions after always or never about the first card
+	args        *editor                     // editor for the arguments of the first card, or
+	declines    bool                        // for the reason of its denial
+	typed       struct{ call, text string } // edited arguments that were invalid
 	lost        string                      // why the connection is lost
-	interrupted time.Time                   // when Ctrl-C was last pressed
+	interrupted time.Time                   // time of the last Ctrl-C
 	hint        string
 	cardDelay   time.Duration
 }
 
 type toolRow struct{ id, line string }
 
-// measure asks the terminal for its size; 80 by 24 where it has none.
+// measure reads the terminal's size; 80 by 24 if it has none.
 func (f *screen) measure() {
 	width, height := 80, 24
 	if out, ok := f.s.opt.Out.(*os.File); ok {
@@ -76,7 +75,7 @@ func (f *screen) printText(paint func(string) string, text string) {
 	}
 }
 
-// draw brings the terminal up to date.
+// draw updates the terminal.
 func (f *screen) draw() error {
 	output := f.output
 	f.output = nil

@@ -15,42 +15,41 @@ import (
 	"nize/store"
 )
 
-// requestTimeout bounds one request that is no stream; the daemon answers from its
-// own disk.
+// requestTimeout limits one request that is not a stream; the daemon answers from its own
+// disk.
 const requestTimeout = 15 * time.Second
 
-// event is what the follower of a conversation reports.
+// event is a report of the follower of a conversation.
 type event struct {
 	thread       string
 	chat         api.ChatEvent
-	disconnected error           // the connection dropped; it is being dialled again
-	reconnected  *api.ThreadView // the connection is there again, and the thread as it stands
-	ended        error           // it can't be followed any more
+	disconnected error           // the connection dropped and is being dialed again
+	reconnected  *api.ThreadView // connected again, with the current thread
+	ended        error           // following has failed
 }
 
-// session is one chat with the daemon, over as many connections and
-// conversations as it takes. All but the follower runs in the front's
-// goroutine.
+// session is one chat with the daemon, over any number of connections and conversations.
+// Everything except the follower runs in the front end's goroutine.
 type session struct {
 	opt    Options
 	zone   *time.Location
-	events chan event // unbuffered: a front that is busy slows the follower, not the daemon
+	events chan event // unbuffered: a busy front end slows the follower, not the daemon
 
-	life       context.Context // of the followers, for as long as the chat runs
+	life       context.Context // of the followers, for the duration of the chat
 	end        context.CancelFunc
 	wg         sync.WaitGroup
-	thread     store.Thread // ID "" until something was said
+	thread     store.Thread // ID is "" until the first message
 	unfollow   context.CancelFunc
 	status     api.Status
 	busy       bool                    // a turn runs, as far as we know
-	responded  bool                    // something happened since we sent
+	responded  bool                    // an event arrived after we sent
 	unsent     *api.SendMessageRequest // not acknowledged yet
 	transcript transcript
-	lastCall   store.Card // the call that ended last, of those that had a card
-	lastResult string     // the id of the call that ended last
+	lastCall   store.Card // the last ended call with a card
+	lastResult string     // the id of the last ended call
 
 	mu          sync.Mutex         // guards closeStream, which followers set
-	closeStream context.CancelFunc // ends the connection that is being read
+	closeStream context.CancelFunc // ends the current connection
 }
 
 func newSession(ctx context.Context, o Options) *session {
@@ -69,7 +68,7 @@ func (s *session) close() {
 	s.wg.Wait()
 }
 
-// open asks the daemon for its status: it fails where none runs.
+// open reads the daemon's status. It returns an error if no daemon runs.
 func (s *session) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -80,7 +79,7 @@ func (s *session) open(ctx context.Context) error {
 	return nil
 }
 
-// offline is the line that says who answers where no provider is set up.
+// offline returns the line that says what answers if no provider is configured.
 func (s *session) offline() string {
 	model := s.status.Model
 	if s.thread.Model != "" {
@@ -94,11 +93,10 @@ func (s *session) offline() string {
 	return s.words().Say(phrases.TermOffline)
 }
 
-// words are nize's own, in the chat's language.
+// words returns the catalogue in the chat's language.
 func (s *session) words() phrases.Catalogue { return phrases.For(s.opt.Locale) }
 
-// problem is an error as the person reads it.
-// problem is an error as it is printed.
+// problem returns an error as it is printed for the person.
 func (s *session) problem(err error) string { return bots.Plain(s.words().Problem(err)) }
 
 // begin starts a conversation and follows it.
@@ -115,7 +113,7 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-// resume goes on with a stored conversation.
+// resume continues a stored conversation.
 func (s *session) resume(ctx context.Context, id string) (api.ThreadView, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -136,11 +134,11 @@ func (s *session) leave() {
 	s.transcript.clear()
 }
 
-// attach follows a conversation instead of the one before.
+// attach follows a conversation instead of the previous one.
 func (s *session) attach(th store.Thread) {
 	s.leave()
 	s.thread = th
-	s.opt.Locale = th.Locale // the environment's, unless a setting goes before it
+	s.opt.Locale = th.Locale // the environment's, unless a setting overrides it
 	if loc, err := time.LoadLocation(th.Zone); err == nil && th.Zone != "" {
 		s.zone = loc
 	}
@@ -149,8 +147,8 @@ func (s *session) attach(th store.Thread) {
 	s.wg.Go(func() { s.follow(ctx, th.ID) })
 }
 
-// follow reports the events of a conversation and dials again when the
-// connection drops, until ctx ends.
+// follow reports the events of a conversation and dials again when the connection drops,
+// until ctx ends.
 func (s *session) follow(ctx context.Context, id string) {
 	report := func(e event) bool {
 		e.thread = id
@@ -197,8 +195,8 @@ func (s *session) follow(ctx context.Context, id string) {
 	}
 }
 
-// reconnect ends the connection that is being read, so that the follower makes a
-// new one and everything is read and sent again.
+// reconnect ends the current connection, so that the follower dials again and everything is
+// read and sent again.
 func (s *session) reconnect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +205,7 @@ func (s *session) reconnect() {
 	}
 }
 
-// listen reads one connection until it ends or each says no.
+// listen reads one connection until it ends or each returns false.
 func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent) bool) error {
 	once, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -228,8 +226,8 @@ func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent
 	return nil
 }
 
-// say sends a message, in a new conversation if there is none. Where the
-// daemon can't be reached the message is kept and sent when it is back.
+// say sends a message, in a new conversation if there is none. If the daemon can't be
+// reached, the message is kept and sent when it is back.
 func (s *session) say(ctx context.Context, text string) error {
 	if s.thread.ID == "" {
 		if err := s.begin(ctx); err != nil {
@@ -244,7 +242,7 @@ func (s *session) say(ctx context.Context, text string) error {
 	return s.deliver(ctx)
 }
 
-// awaitFirst waits for the first event, from which on nothing is missed.
+// awaitFirst waits for the first event, after which no event is missed.
 func (s *session) awaitFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -266,8 +264,8 @@ func (s *session) awaitFirst(ctx context.Context) error {
 	}
 }
 
-// deliver sends what was not acknowledged. A broken connection is no error
-// here: the message is sent again, under its key, when it is back.
+// deliver sends the unacknowledged message. A broken connection is not an error here: the
+// message is sent again, with its key, after reconnecting.
 func (s *session) deliver(ctx context.Context) error {
 	if s.unsent == nil {
 		return nil
@@ -288,8 +286,8 @@ func (s *session) deliver(ctx context.Context) error {
 	return nil
 }
 
-// handleEvent brings the session up to date with an event. It returns the
-// messages to show, and whether the turn that was running has ended.
+// handleEvent updates the session with an event. It returns the messages to show, and
+// whether the running turn has ended.
 func (s *session) handleEvent(ctx context.Context, e event) (show []store.Message, ended bool, err error) {
 	if e.thread != s.thread.ID {
 		return nil, false, nil // of a conversation that was left
@@ -302,7 +300,7 @@ func (s *session) handleEvent(ctx context.Context, e event) (show []store.Messag
 		return nil, false, nil
 	case e.reconnected != nil:
 		missed := missedMessages(*e.reconnected, s.words())
-		s.responded = s.responded || s.unsent == nil // what we sent is stored, so idle means that it was answered
+		s.responded = s.responded || s.unsent == nil // our message is stored, so idle means that it was answered
 		return missed, false, s.deliver(ctx)
 	}
 	if e.chat.Message != nil {
@@ -321,7 +319,7 @@ func (s *session) handleEvent(ctx context.Context, e event) (show []store.Messag
 	return show, ended, nil
 }
 
-// keepResult remembers the call that ended last, for /result.
+// keepResult keeps the last ended call, for /result.
 func (s *session) keepResult(m store.Message) {
 	switch {
 	case m.Card != nil && m.Card.State.Final():
@@ -333,8 +331,8 @@ func (s *session) keepResult(m store.Message) {
 	}
 }
 
-// missedMessages is a stored thread as the messages that its platform would
-// have shown: the model's turns, nize's notices, and cards that wait.
+// missedMessages returns a stored thread as the messages that its platform would have
+// shown: the model's turns, nize's notices, and waiting cards.
 func missedMessages(view api.ThreadView, words phrases.Catalogue) []store.Message {
 	var out []store.Message
 	for _, turn := range view.Turns {
@@ -348,7 +346,7 @@ func missedMessages(view api.ThreadView, words phrases.Catalogue) []store.Messag
 	return out
 }
 
-// turnMessage is a stored turn as a message; false for what isn't shown.
+// turnMessage returns a stored turn as a message; false if it isn't shown.
 func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool) {
 	m := store.Message{ID: turn.Thread + "/" + strconv.Itoa(turn.N), Kind: store.TextMessage, Text: turn.Text, Final: true}
 	if turn.Role == store.FromNize {
@@ -359,13 +357,13 @@ func turnMessage(turn store.Turn, words phrases.Catalogue) (store.Message, bool)
 	return m, m.Text != "" && turn.Role != store.FromTool && turn.Role != store.FromSummary && turn.Role != store.FromAgent
 }
 
-// decide presses a button of a card; the digest says which card was seen.
+// decide sends a decision on a card; the digest identifies the card that was seen.
 func (s *session) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) error {
 	_, err := s.decideCall(ctx, card, d)
 	return err
 }
 
-// decideCall is decide, and returns the call as it is then.
+// decideCall is decide, and returns the resulting call.
 func (s *session) decideCall(ctx context.Context, card store.Card, d api.DecideCallRequest) (store.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -377,7 +375,7 @@ func (s *session) decideCall(ctx context.Context, card store.Card, d api.DecideC
 	return call, nil
 }
 
-// kept says what became of a standing answer that was given.
+// kept returns a description of the standing answer that was created.
 func (s *session) kept(ctx context.Context, card store.Card, d api.DecideCallRequest) string {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -388,7 +386,7 @@ func (s *session) kept(ctx context.Context, card store.Card, d api.DecideCallReq
 	return line
 }
 
-// stop ends the running turn; it works after ctx has ended too.
+// stop stops the running turn; it works even after ctx has ended.
 func (s *session) stop(ctx context.Context) error {
 	if s.thread.ID == "" {
 		return nil
@@ -401,7 +399,7 @@ func (s *session) stop(ctx context.Context) error {
 	return nil
 }
 
-// reader is who reads the cards.
+// reader returns the reader of the cards.
 func (s *session) reader() bots.Reader {
 	return bots.Reader{Locale: s.opt.Locale, Zone: s.zone, Now: s.opt.Now()}
 }

@@ -12,8 +12,8 @@ import (
 	"nize/store"
 )
 
-// cmdSettings shows the settings of which people have values of their own, or
-// changes one; default takes it back.
+// cmdSettings shows the settings for which people can have values of their own, or changes
+// one; default resets it.
 func (s *session) cmdSettings(ctx context.Context, arg string) (reply, error) {
 	list, err := api.ListSettings.Call(ctx, s.opt.Client, api.ListSettingsRequest{User: s.status.You.User})
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"nize/store"
 )
 
-// standing asks about "always" or "never": a row for each question, with the
+// standing asks the questions after "always" or "never": one row per question, with the
 // narrowest choice first.
 type standing struct {
 	verb   store.Verb // approve or deny
 	asked  []bots.StandingQuestion
 	chosen []int
-	at     int // the row that the arrows change
+	at     int // the selected row
 }
 
 func newStanding(verb store.Verb, may bots.StandingScopes, words phrases.Catalogue) *standing {
@@ -26,7 +26,7 @@ func newStanding(verb store.Verb, may bots.StandingScopes, words phrases.Catalog
 	return &standing{verb: verb, asked: asked, chosen: make([]int, len(asked))}
 }
 
-// request is the decision that the choices make.
+// request returns the decision for the choices.
 func (q *standing) request(now time.Time) (api.DecideCallRequest, error) {
 	chosen := map[string]string{}
 	for i, asked := range q.asked {
@@ -36,8 +36,8 @@ func (q *standing) request(now time.Time) (api.DecideCallRequest, error) {
 	return api.DecideCallRequest{Verb: q.verb, Always: true, For: d.For, Exact: d.Exact, Pattern: d.Pattern, Line: d.Line, Here: d.Here, Until: d.Until}, err
 }
 
-// rows show the questions with all their choices; the chosen ones stand in
-// brackets, as not every terminal has colours.
+// rows shows the questions with all their choices; the selected ones are in brackets, as
+// not every terminal has colors.
 func (q *standing) rows(s style, width int, words phrases.Catalogue) []string {
 	var rows []string
 	for i, asked := range q.asked {
@@ -62,7 +62,7 @@ func (q *standing) rows(s style, width int, words phrases.Catalogue) []string {
 	return rows
 }
 
-// noted is a choice with what else is to be known of it.
+// noted returns a choice with its notes.
 func noted(o bots.Option, words phrases.Catalogue) string {
 	if o.Note == "" {
 		return o.Label
@@ -70,7 +70,7 @@ func noted(o bots.Option, words phrases.Catalogue) string {
 	return words.Say(phrases.AlwaysNoted, o.Label, o.Note)
 }
 
-// standingKey moves among the choices, keeps them or goes back.
+// standingKey moves among the choices, confirms them or goes back.
 func (f *screen) standingKey(ctx context.Context, k key) {
 	q := f.standing
 	choices := len(q.asked[q.at].Choices)
@@ -100,8 +100,8 @@ func (f *screen) standingKey(ctx context.Context, k key) {
 	f.hint = f.s.words().Say(phrases.TermStandingKeys)
 }
 
-// parseStanding takes one line as the answer to the question at which the
-// prompt stands: a number, or nothing for the first choice.
+// parseStanding parses one line as the answer to the current question: a number, or nothing
+// for the first choice.
 func (p *cardPrompt) parseStanding(line string) (d api.DecideCallRequest, done bool) {
 	q := p.standing
 	choices := q.asked[q.at].Choices
@@ -125,7 +125,7 @@ func (p *cardPrompt) parseStanding(line string) (d api.DecideCallRequest, done b
 	return d, err == nil
 }
 
-// line asks the question in one line.
+// line returns the question as one line.
 func (q *standing) line(words phrases.Catalogue) string {
 	asked := q.asked[q.at]
 	parts := make([]string, len(asked.Choices))
@@ -135,8 +135,8 @@ func (q *standing) line(words phrases.Catalogue) string {
 	return words.Say(phrases.TermStandingLine, asked.Label, strings.Join(parts, ", "))
 }
 
-// KeptLine says in English what was kept of a standing answer, and how to take
-// it back.
+// KeptLine returns an English description of the standing answer that was created, and how
+// to revoke it.
 func KeptLine(ctx context.Context, client *api.Client, tool string, d store.Decision, now time.Time) (string, error) {
 	return keptLine(ctx, client, store.Card{Tool: tool}, d, bots.Reader{Zone: now.Location(), Now: now})
 }
@@ -159,7 +159,7 @@ func keptLine(ctx context.Context, client *api.Client, card store.Card, d store.
 	return phrases.For(r.Locale).Say(phrases.TermKept, line, "nizectl approvals grants revoke "+made.ID), nil
 }
 
-// AskStanding are the questions for a command that asks them itself.
+// AskStanding asks the questions through a command's own prompt.
 func AskStanding(deny bool, card store.Card, ask func(question string) (string, error), now time.Time) (d store.Decision, err error) {
 	verb := store.Approve
 	if deny {

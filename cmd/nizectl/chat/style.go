@@ -6,10 +6,10 @@ import (
 	"nize/cmd/nizectl/display"
 )
 
-// style is what a terminal may be sent: nothing (dumb), or escapes without
-// colour (NO_COLOR), or all.
+// style is the terminal's capabilities: nothing (dumb), escapes without color (NO_COLOR),
+// or everything.
 type style struct {
-	escapes bool // may be sent escape sequences
+	escapes bool // escape sequences may be sent
 	colour  bool
 	ascii   bool // no box drawing: the locale is not UTF-8
 }
@@ -30,8 +30,8 @@ const (
 
 const reset = "\x1b[0m"
 
-// sgr is the parameter of the look's escape sequence; code and links have no
-// attribute of their own but a colour.
+// sgr returns the parameter of the look's escape sequence; code and links have only a
+// color.
 func (s style) sgr(l look) string {
 	var codes []string
 	add := func(on bool, code string) {
@@ -87,15 +87,14 @@ func (s style) pick(fine, ascii string) string {
 	return fine
 }
 
-// cell is one character as it stands on the screen, with the marks and joiners
-// that belong to it.
+// cell is one character on the screen, with the marks and joiners that belong to it.
 type cell struct {
 	text  string
 	width int
 	look  look
 }
 
-// cells cuts text into cells. A joiner takes the next character along.
+// cells splits text into cells. A joiner includes the next character.
 func cells(text string) []cell {
 	out := make([]cell, 0, len(text))
 	joined := false
@@ -128,7 +127,7 @@ func cellsWidth(cs []cell) int {
 	return n
 }
 
-// text is the cells as they are sent.
+// text returns the cells in the form that is sent.
 func (s style) text(cs []cell) string {
 	var b strings.Builder
 	for i := 0; i < len(cs); {
@@ -144,8 +143,8 @@ func (s style) text(cs []cell) string {
 	return b.String()
 }
 
-// wrap breaks cells into lines of at most width columns, at blanks where it
-// can; first and next stand at the head of the first line and of the others.
+// wrap breaks cells into lines of at most width columns, at blanks if possible; first and
+// next are the prefixes of the first line and of the others.
 func (s style) wrap(cs []cell, width int, first, next string) []string {
 	var out []string
 	head := first
@@ -177,8 +176,8 @@ func (s style) wrap(cs []cell, width int, first, next string) []string {
 	}
 }
 
-// fold breaks cells into lines of at most width columns and drops nothing: a
-// blank at a break stays at the end of its line.
+// fold breaks cells into lines of at most width columns and drops nothing: a blank at a
+// break stays at the end of its line.
 func (s style) fold(cs []cell, width int, next string) []string {
 	var out []string
 	head := ""
@@ -203,7 +202,7 @@ func (s style) fold(cs []cell, width int, next string) []string {
 	}
 }
 
-// visible is how many columns a line takes that may hold our own escapes.
+// visible returns the columns of a line that may contain our own escapes.
 func visible(line string) int {
 	n, escape := 0, false
 	for _, r := range line {

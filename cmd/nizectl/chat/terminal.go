@@ -45,7 +45,7 @@ func runScreen(ctx context.Context, s *session) error {
 	f.editor = &editor{prompt: "> ", history: hist}
 	f.region = newRegion(s.opt.Out, 80, 24)
 	f.measure()
-	f.region.w.WriteString("\x1b[?2004h") // pastes come marked
+	f.region.w.WriteString("\x1b[?2004h") // bracketed paste
 	defer func() {
 		f.region.erase()
 		f.region.w.WriteString("\x1b[?2004l")
@@ -61,7 +61,7 @@ func runScreen(ctx context.Context, s *session) error {
 }
 
 func (f *screen) loop(ctx context.Context) error {
-	signals := make(chan os.Signal, 4) // a burst of resizes may fold into fewer
+	signals := make(chan os.Signal, 4) // a burst of resizes may be merged
 	signal.Notify(signals, syscall.SIGWINCH, os.Interrupt, syscall.SIGCONT)
 	defer signal.Stop(signals)
 	var escape <-chan time.Time
@@ -90,7 +90,7 @@ func (f *screen) loop(ctx context.Context) error {
 			switch sig {
 			case os.Interrupt:
 				leave = f.interrupt(ctx)
-			case syscall.SIGCONT: // we were stopped and are back
+			case syscall.SIGCONT: // continued after a stop
 				_, err = term.MakeRaw(int(f.s.opt.In.(*os.File).Fd()))
 				f.measure()
 			default:
@@ -109,7 +109,7 @@ func (f *screen) loop(ctx context.Context) error {
 	}
 }
 
-// bye says how to come back.
+// bye prints how to resume the conversation.
 func (f *screen) bye() {
 	f.editor.set("")
 	f.cards, f.args = nil, nil
@@ -123,7 +123,7 @@ func (f *screen) bye() {
 	f.printLines(f.style.dim(line))
 }
 
-// keys takes what was typed.
+// keys handles typed keys.
 func (f *screen) keys(ctx context.Context, keys []key) (leave bool, err error) {
 	for _, k := range keys {
 		if k.r != ctrlC {
@@ -168,8 +168,8 @@ func (f *screen) editKey(ctx context.Context, k key) (leave bool, err error) {
 	return false, nil
 }
 
-// interrupt is Ctrl-C: it clears the line, stops the turn, or leaves when it
-// comes twice.
+// interrupt handles Ctrl-C: it clears the line, stops the turn, or, pressed twice, ends the
+// chat.
 func (f *screen) interrupt(ctx context.Context) (leave bool) {
 	now := f.s.opt.Now()
 	twice := !f.interrupted.IsZero() && now.Sub(f.interrupted) < 3*time.Second
@@ -191,7 +191,7 @@ func (f *screen) interrupt(ctx context.Context) (leave bool) {
 	return false
 }
 
-// complete finishes a / command.
+// complete completes a / command.
 func (f *screen) complete() {
 	text := f.editor.value()
 	if !strings.HasPrefix(text, "/") || strings.Contains(text, " ") {
@@ -216,7 +216,7 @@ func (f *screen) complete() {
 func (f *screen) submit(ctx context.Context, text string) (leave bool, err error) {
 	if err := f.hist.add(text); err != nil {
 		f.printText(f.style.yellow, f.s.problem(err))
-		f.hist.path = "" // said once
+		f.hist.path = "" // report it once
 	}
 	f.endText()
 	for i, line := range strings.Split(bots.Plain(text), "\n") {
@@ -254,8 +254,8 @@ func (f *screen) submit(ctx context.Context, text string) (leave bool, err error
 	return r.leave, nil
 }
 
-// cardKey answers the card on the screen. Keys that come before it could be
-// read are not taken for an answer.
+// cardKey answers the card on the screen. Keys pressed before the card could be read don't
+// count.
 func (f *screen) cardKey(ctx context.Context, k key) error {
 	now := f.s.opt.Now()
 	early := now.Sub(f.cardSince) < f.cardDelay

@@ -7,7 +7,7 @@ import (
 	"nize/store/printable"
 )
 
-// transcript remembers what of each message was shown.
+// transcript records which part of each message was shown.
 type transcript struct {
 	seen  map[string]store.Message
 	prose map[string]*printable.Stream // of texts that aren't final
@@ -17,9 +17,9 @@ func (t *transcript) clear() {
 	t.seen, t.prose = map[string]store.Message{}, map[string]*printable.Stream{}
 }
 
-// fresh returns the part of a text that was not shown yet, without what would
-// steer a terminal. again says that the text started over, so that what was shown
-// of it is void.
+// fresh returns the part of a text that was not shown yet, without characters that control
+// a terminal. again reports that the text started over, so that the part shown before is
+// void.
 func (t *transcript) fresh(m store.Message) (more string, again, changed bool) {
 	old, known := t.seen[m.ID]
 	if known && old.Final {
@@ -38,15 +38,15 @@ func (t *transcript) fresh(m store.Message) (more string, again, changed bool) {
 	return prose.Next(more), !goesOn, !goesOn || more != "" || m.Final
 }
 
-// changed says whether a message that is no text differs from what was shown.
+// changed reports whether a message other than text differs from what was shown.
 func (t *transcript) changed(m store.Message) bool {
 	old, known := t.seen[m.ID]
 	t.seen[m.ID] = m
 	return !known || !sameMessage(old, m)
 }
 
-// carded says whether the call behind a tool's line has a card, which then
-// tells all that the line could, but for how far a call is that runs by now.
+// carded reports whether the call of a tool's line has a card, which then shows everything
+// that the line could, except the progress of a running call.
 func (t *transcript) carded(line store.Message) bool {
 	id, ok := strings.CutPrefix(line.ID, "tool/")
 	card, seen := t.seen[id]

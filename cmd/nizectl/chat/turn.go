@@ -21,17 +21,17 @@ import (
 // reconnectTimeout is how long one turn waits for a daemon that went away.
 const reconnectTimeout = 30 * time.Second
 
-// one runs one turn for a script: text to Out, everything else to Err.
+// turn runs one turn for a script: text to Out, everything else to Err.
 type turn struct {
 	s       *session
 	text    *textOut
-	failed  string       // what an error message said
-	refused string       // the tool that was refused, with no success after it
-	limited string       // that the turn reached its step limit
-	partial string       // why the answer is not whole
-	prompt  *cardPrompt  // of --approve ask
-	in      lineReader   // of --approve ask
-	cards   []store.Card // being asked about, one after the other
+	failed  string       // the text of an error message
+	refused string       // the tool that was refused, if no call succeeded afterwards
+	limited string       // set if the turn reached its step limit
+	partial string       // why the answer is incomplete
+	prompt  *cardPrompt  // for --approve ask
+	in      lineReader   // for --approve ask
+	cards   []store.Card // prompted for one after the other
 	pressed map[string]bool
 }
 
@@ -42,7 +42,7 @@ type jsonEvent struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// splitRemark takes nize's remark off the end of an answer.
+// splitRemark splits nize's remark off the end of an answer.
 func splitRemark(m store.Message) (text, warning string) {
 	if m.Remark == "" {
 		return m.Text, ""
@@ -52,12 +52,12 @@ func splitRemark(m store.Message) (text, warning string) {
 }
 
 func runTurn(ctx context.Context, s *session) error {
-	interrupts := make(chan os.Signal, 2) // two: one stops, the second leaves
+	interrupts := make(chan os.Signal, 2) // two: one stops the turn, the second ends the chat
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	t := &turn{s: s, text: &textOut{w: s.opt.Out, whole: !s.opt.TTY}, pressed: map[string]bool{}}
 	defer func() {
-		_ = t.text.rest(&s.transcript) // the turn was left; why it was counts
+		_ = t.text.rest(&s.transcript) // the turn's own error counts
 		_ = t.text.end()
 	}()
 	if s.opt.Approve == "ask" {
@@ -79,7 +79,7 @@ func runTurn(ctx context.Context, s *session) error {
 		if err := s.awaitFirst(ctx); err != nil {
 			return err
 		}
-		for _, m := range missedMessages(view, s.words()) { // they are no news
+		for _, m := range missedMessages(view, s.words()) { // they are not new
 			s.transcript.seen[m.ID] = m
 		}
 	}
@@ -90,7 +90,7 @@ func runTurn(ctx context.Context, s *session) error {
 }
 
 func (t *turn) loop(ctx context.Context, interrupts <-chan os.Signal) error {
-	var gone <-chan time.Time // fires when the daemon was away too long
+	var gone <-chan time.Time // fires if the daemon was away too long
 	stops := 0
 	for {
 		var chunks <-chan []byte
@@ -180,7 +180,7 @@ func (t *turn) show(ctx context.Context, m store.Message) error {
 	}
 	note := t.s.opt.Err
 	if t.s.opt.JSON {
-		note = io.Discard // the events say it all
+		note = io.Discard // the events contain everything
 	}
 	switch {
 	case m.Kind == store.ToolMessage && m.Tool != nil:
@@ -203,8 +203,8 @@ func (t *turn) show(ctx context.Context, m store.Message) error {
 	return nil
 }
 
-// recordOutcome remembers what became of a call, for the exit code. Meta-tools have
-// no colon in their names and don't count; of agents, what they call does.
+// recordOutcome records the outcome of a call for the exit code. Meta-tools have no colon
+// in their names and don't count; for agents, the calls that they make do.
 func (t *turn) recordOutcome(tool string, state store.State) {
 	switch {
 	case !strings.Contains(tool, ":"), strings.HasPrefix(tool, "agent:"):
@@ -215,7 +215,7 @@ func (t *turn) recordOutcome(tool string, state store.State) {
 	}
 }
 
-// card answers a card as --approve says.
+// card answers a card according to --approve.
 func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error {
 	if !waits(&card) {
 		t.cards = withoutCard(t.cards, card.Call)
@@ -233,7 +233,7 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 		return nil
 	}
 	t.pressed[card.Call] = true
-	if t.s.opt.Approve != "all" { // one line says what ran, when it did
+	if t.s.opt.Approve != "all" { // after the run, one line shows what ran
 		printCard(note, card, t.s.reader())
 	}
 	d := api.DecideCallRequest{Verb: store.Deny, Reason: string(phrases.TermNobodyToAsk)}
@@ -250,8 +250,8 @@ func (t *turn) card(ctx context.Context, note io.Writer, card store.Card) error 
 	return nil
 }
 
-// approve says yes to a call. If that is not enough, because others decide or several
-// people do, nobody here can do more: the turn is left as it is.
+// approve approves a call. If that is not enough, because others or several people decide,
+// the caller can do no more: the turn is left running.
 func (t *turn) approve(ctx context.Context, card store.Card) error {
 	decided, err := t.s.decideCall(ctx, card, api.DecideCallRequest{Verb: store.Approve, Reason: "--approve all"})
 	var why string
@@ -259,7 +259,7 @@ func (t *turn) approve(ctx context.Context, card store.Card) error {
 	case errors.Is(err, store.ErrRefused):
 		why = bots.Escape(err.Error())
 	case err != nil:
-		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // somebody else was first: the card will say
+		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // another answer was first: the card will show it
 		return nil
 	case decided.Waiting() && decided.Approved.IsZero():
 		why = fmt.Sprintf("%s waits for another yes, of %s", bots.Escape(card.Tool), bots.Escape(card.Who().String()))
@@ -274,13 +274,13 @@ func (t *turn) approve(ctx context.Context, card store.Card) error {
 
 func (t *turn) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) {
 	if err := t.s.decide(ctx, card, d); err != nil {
-		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // somebody else was first, or we may not: the card will say
+		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // another answer was first, or we may not decide: the card will show it
 	} else if d.Always {
 		fmt.Fprintln(t.s.opt.Err, bots.Escape(t.s.kept(ctx, card, d)))
 	}
 }
 
-// answers takes what was typed for the cards; the end of the input is a no.
+// answers handles input for the cards; the end of the input denies them.
 func (t *turn) answers(ctx context.Context, b []byte, more bool) error {
 	lines := t.in.take(b)
 	if !more {
@@ -313,7 +313,7 @@ func (t *turn) answers(ctx context.Context, b []byte, more bool) error {
 	return nil
 }
 
-// result is how the turn ended.
+// result returns how the turn ended.
 func (t *turn) result(stopped bool) error {
 	if err := t.text.end(); err != nil {
 		return err
