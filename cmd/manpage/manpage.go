@@ -1,10 +1,10 @@
-// Package manpage writes the manual page of a program from its commands, so
-// that the page can't say anything else than `--help`. Only tests import it:
-// `make man` runs them, and the programs stay as small as they are.
+// Package manpage generates a program's manual page from its commands, so that it agrees
+// with `--help`.
 //
-// The library's own documentation module leaves out arguments and knows no
-// sections besides the commands; what follows is man(7), which groff and mandoc
-// render alike.
+// Only tests import it: `make man` runs them, so the programs don't get larger.
+//
+// The library's own documentation module omits arguments and has no sections besides the
+// commands; this package writes man(7), which groff and mandoc render alike.
 package manpage
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// Section is a part of a page that no command tells: its head and its
+// Section is a part of a page that is not generated from commands: its heading and its
 // paragraphs, each "TERM\tTEXT" or plain text.
 type Section struct {
 	Head  string
 	Paras []string
 }
 
-// Page is the manual page of section 1 for root and everything below it that
-// is not hidden, followed by the sections given.
+// Page returns the manual page of section 1 for root and everything below it that is not
+// hidden, followed by the given sections.
 func Page(root *cli.Command, more ...Section) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" %s\n", quoted(strings.ToUpper(root.Name)), quoted("nize "+root.Version))
@@ -51,8 +51,8 @@ func Page(root *cli.Command, more ...Section) string {
 	return b.String()
 }
 
-// categories writes the commands of root, each category of them as a section in
-// the order of `--help`.
+// categories adds the commands of root, each of their categories as a section in the order
+// of `--help`.
 func categories(b *strings.Builder, root *cli.Command) {
 	var order []string
 	members := map[string][]*cli.Command{}
@@ -68,8 +68,8 @@ func categories(b *strings.Builder, root *cli.Command) {
 	}
 }
 
-// commands writes commands and what stands below them, the leaves with their
-// arguments. leaf is the request that begins a leaf.
+// commands adds commands and their subcommands, the leaves with their arguments. leaf is
+// the request that begins a leaf.
 func commands(b *strings.Builder, list []*cli.Command, leaf string) {
 	for _, sub := range list {
 		if sub.Hidden {
@@ -97,7 +97,7 @@ func commands(b *strings.Builder, list []*cli.Command, leaf string) {
 	}
 }
 
-// flags writes a command's own flags; an inherited one stands where it is made.
+// flags adds a command's own flags; an inherited one is listed where it is defined.
 func flags(b *strings.Builder, c *cli.Command) {
 	for _, f := range c.Flags {
 		doc, ok := f.(cli.DocGenerationFlag)
@@ -124,8 +124,7 @@ func flags(b *strings.Builder, c *cli.Command) {
 	}
 }
 
-// unquote takes the name of a flag's value out of its usage, where it stands
-// in backquotes.
+// unquote splits the name of a flag's value, in backquotes, from its usage.
 func unquote(usage string) (value, rest string) {
 	before, after, ok := strings.Cut(usage, "`")
 	name, after, closed := strings.Cut(after, "`")
@@ -137,7 +136,7 @@ func unquote(usage string) (value, rest string) {
 
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
-// text is s as running text: nothing in it is a request or an escape of roff.
+// text returns s as running text: nothing in it is a request or an escape of roff.
 func text(s string) string {
 	s = escapes.Replace(strings.Join(strings.Fields(s), " "))
 	if strings.HasPrefix(s, ".") {
@@ -146,5 +145,5 @@ func text(s string) string {
 	return s
 }
 
-// quoted is s as one argument of a request.
+// quoted returns s as one argument of a request.
 func quoted(s string) string { return `"` + strings.ReplaceAll(text(s), `"`, `\(dq`) + `"` }

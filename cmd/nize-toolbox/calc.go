@@ -34,7 +34,7 @@ func addCalculator(s *sdk.Server) {
 		})
 }
 
-// What people write and expr does not read: signs, percent (not the remainder,
+// Notations that people use and expr does not parse: signs, percent (not the remainder,
 // which a number follows), factorials, 2(3+4) and 2pi.
 var (
 	signs     = strings.NewReplacer("×", "*", "·", "*", "÷", "/", "−", "-", "–", "-", "²", "^2", "³", "^3", "π", "pi")
@@ -56,7 +56,7 @@ var names = map[string]any{
 	},
 }
 
-// floats makes doubles of integers, which would wrap around at 2^63.
+// floats converts integers to doubles, because integers would wrap around at 2^63.
 type floats struct{}
 
 func (floats) Visit(node *ast.Node) {
@@ -85,8 +85,8 @@ func evaluate(s string) (float64, error) {
 	return result, nil
 }
 
-// decimal writes "= 0.3" with 15 significant digits, or "≈ 0.333333333333333". If
-// 12 digits are enough, the rest was the noise of binary fractions.
+// decimal returns "= 0.3" with 15 significant digits, or "≈ 0.333333333333333". If 12
+// digits are enough, the rest is rounding noise of binary fractions.
 func decimal(f float64) (text string, exact bool) {
 	text = fmt.Sprintf("%.15g", f)
 	if math.Abs(f) < 1e15 && (f == math.Trunc(f) || fmt.Sprintf("%.12g", f) == text) {

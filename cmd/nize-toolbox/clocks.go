@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // the zones come with the program, not with the machine
+	_ "time/tzdata" // the zones are part of the program, not of the machine
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -19,12 +19,12 @@ import (
 //go:embed places.txt
 var placesText string
 
-// place is what a name stands for.
+// place is the meaning of a name.
 type place struct {
-	name  string // as people write it
+	name  string // as displayed
 	zone  string // IANA name
 	loc   *time.Location
-	zones string // of a country: how many it has
+	zones string // of a country: how many zones it has
 }
 
 // gazetteer is places.txt by folded name, read at the first use.
@@ -41,7 +41,7 @@ var gazetteer = sync.OnceValue(func() map[string]place {
 			if old, taken := m[fold(city)]; !taken || len(old.zone) > len(line) {
 				m[fold(city)] = place{name: strings.ReplaceAll(city, "_", " "), zone: line}
 			}
-		default: // a country goes before the zone of the same name (Singapore, Jamaica)
+		default: // a country takes precedence over the zone of the same name (Singapore, Jamaica)
 			m[fold(parts[0])] = place{name: parts[0], zone: parts[1], zones: parts[2]}
 		}
 	}
@@ -51,15 +51,15 @@ var gazetteer = sync.OnceValue(func() map[string]place {
 var unaccent = strings.NewReplacer("á", "a", "à", "a", "ã", "a", "â", "a", "å", "a", "ä", "a", "é", "e", "è", "e", "ê", "e", "í", "i", "ì", "i", "ó", "o", "ò", "o",
 	"õ", "o", "ô", "o", "ö", "o", "ø", "o", "ú", "u", "ù", "u", "ü", "u", "ç", "c", "ñ", "n", "ń", "n", "ł", "l", "ş", "s", "ß", "ss", "_", " ", ".", "", "’", "'")
 
-// fold removes what people write differently: case, accents, "St." and underscores.
+// fold removes differences in spelling: case, accents, "St." and underscores.
 func fold(s string) string {
 	return strings.TrimPrefix(strings.Join(strings.Fields(unaccent.Replace(strings.ToLower(s))), " "), "the ")
 }
 
 var offset = regexp.MustCompile(`^(?:(?i)utc|gmt)? ?([+-]\d{1,2})(?::?(\d{2}))?$`)
 
-// find resolves a city, a country, "City, Country", an IANA zone or an offset.
-// The empty text is UTC.
+// find resolves a city, a country, "City, Country", an IANA zone or an offset. An empty
+// text is UTC.
 func find(s string) (place, error) {
 	s = cmp.Or(strings.TrimSpace(s), "UTC")
 	if m := offset.FindStringSubmatch(s); m != nil {
@@ -91,7 +91,7 @@ type clockOut struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// at is the clock of a place, for programs and as a person says it.
+// at returns the time in a place, for programs and as a sentence.
 func (p place) at(t time.Time) (clockOut, string) {
 	t = t.In(p.loc)
 	out := clockOut{Place: p.name, Zone: p.loc.String(), Time: t.Format(time.RFC3339), Weekday: t.Weekday().String()}
@@ -152,7 +152,7 @@ func (b *toolbox) addClocks(s *sdk.Server) {
 		})
 }
 
-// compare shows one moment in two places.
+// compare returns one moment in two places.
 func (b *toolbox) compare(from, to, at string) (out clocksOut, text string, err error) {
 	x, err := find(from)
 	if err != nil {
@@ -174,8 +174,8 @@ func (b *toolbox) compare(from, to, at string) (out clocksOut, text string, err 
 	return out, fromText + " is " + toText, nil
 }
 
-// parseTime reads a clock time of today or a date and time, in loc unless it
-// carries an offset of its own. The date comes first.
+// parseTime parses a time of today or a date and time, in loc unless it has an offset of
+// its own. The date comes first.
 func parseTime(s string, loc *time.Location, now time.Time) (time.Time, error) {
 	if s = strings.TrimSpace(s); strings.EqualFold(s, "now") {
 		return now, nil

@@ -1,14 +1,16 @@
-// Command nize-toolbox is an example MCP server: clocks, a calculator, notes, a
-// picture, and a long task that reports progress. It serves the first run of
-// nize, its demo and its tests, and is meant to be read and copied.
+// Command nize-toolbox is an example MCP server: clocks, calculator, notes, a picture, a
+// task with progress.
 //
-// It does what a gateway likes: each parameter is described, each result comes
-// as text and as structured content with a schema, the annotations are true, and
-// an error says what to do instead. The SDK makes the schemas from structs and
-// checks the arguments (server.go); each other file has the tools of one field.
+// It is used in the first run of nize, its demo and its tests, and is meant to be read and
+// copied.
 //
-// It speaks stdio, or Streamable HTTP on loopback with --http. It has no network
-// access, no configuration, and one file: the notebook.
+// It shows what a gateway needs: each parameter is described, each result is returned as
+// text and as structured content with a schema, the annotations are true, and an error says
+// what to do instead. The SDK generates the schemas from structs and checks the arguments
+// (server.go); each other file has the tools of one field.
+//
+// It uses stdio, or Streamable HTTP on loopback with --http. It has no network access, no
+// configuration, and one file: the notebook.
 package main
 
 import (
@@ -69,7 +71,7 @@ func run(args []string, out io.Writer) error {
 	if *address != "" {
 		return serveHTTP(server, *address, out)
 	}
-	// No signal is caught: files are replaced whole, so this process can be killed.
+	// No signal is caught: files are replaced atomically, so this process can be killed.
 	err := server.Run(context.Background(), &sdk.StdioTransport{})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, fs.ErrClosed) {
 		return nil // the client left, perhaps in the middle of a line
@@ -77,8 +79,8 @@ func run(args []string, out io.Writer) error {
 	return err
 }
 
-// serveHTTP serves MCP without sessions, and refuses requests from web pages
-// of other origins.
+// serveHTTP serves MCP without sessions, and refuses requests from web pages of other
+// origins.
 func serveHTTP(server *sdk.Server, address string, out io.Writer) error {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {

@@ -17,9 +17,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// notebook is DIR/notes.json. Each change reads the file and replaces it by a
-// rename, under a lock that other processes honour: each client starts a toolbox
-// of its own, and they share the notes.
+// notebook is DIR/notes.json. Each change reads the file and replaces it by a rename, under
+// a lock that other processes also use: each client starts its own toolbox, and they share
+// the notes.
 type notebook struct {
 	dir string
 	mu  sync.Mutex // flock alone does not exclude two calls in this process
@@ -33,7 +33,7 @@ type note struct {
 	Created time.Time `json:"created"`
 }
 
-// noteFile is the stored form. Next never decreases, so that no id is used twice.
+// noteFile is the stored form. Next never decreases, so that ids are never reused.
 type noteFile struct {
 	Next  int    `json:"next"`
 	Notes []note `json:"notes"`
@@ -56,7 +56,7 @@ func (n *notebook) read() (noteFile, error) {
 	return f, nil
 }
 
-// change runs f on the notes and stores the outcome, unless f fails.
+// change runs f on the notes and stores the result, unless f returns an error.
 func (n *notebook) change(f func(*noteFile) error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,7 +144,7 @@ func (b *toolbox) noteAdd(in noteAddArgs) (note, string, error) {
 	return added, fmt.Sprintf("Added note %d: %s", added.ID, added.Title), err
 }
 
-// noteList shows the newest notes first, their texts cut to one line.
+// noteList returns the newest notes first, their texts cut to one line.
 func (b *toolbox) noteList(in noteListArgs) (noteListOut, string, error) {
 	file, err := b.notes.read()
 	out, text := noteListOut{Notes: []note{}}, ""

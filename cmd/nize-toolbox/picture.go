@@ -20,7 +20,7 @@ type colorArgs struct {
 	Color string `json:"color" jsonschema:"A colour as #ff8800 or by its name in CSS, e.g. teal"`
 }
 
-// addColor is an example of a tool whose result is a picture.
+// addColor adds an example of a tool whose result is a picture.
 func addColor(s *sdk.Server) {
 	addCall(s, about(reads, "show_color", "Show a colour", "Paints a colour as a picture and returns its red, green and blue values. Example: teal, #ff8800."),
 		limits{"color": length(1, 40)}, func(_ context.Context, _ *sdk.CallToolRequest, in colorArgs) ([]sdk.Content, colorArgs, error) {
@@ -44,8 +44,8 @@ type countdownArgs struct {
 	Seconds int `json:"seconds" jsonschema:"How long to count"`
 }
 
-// addCountdown is an example of a long task: it reports progress to a client
-// that asked for it with a progress token, and stops when the call is cancelled.
+// addCountdown adds an example of a long task: it reports progress to a client that sent a
+// progress token, and stops when the call is cancelled.
 func addCountdown(s *sdk.Server) {
 	addCall(s, about(reads, "countdown", "Count down", "Counts down a number of seconds as a timer, and reports progress each second. Ends early when it is cancelled."),
 		limits{"seconds": between(1, 3600)},

@@ -16,7 +16,7 @@ import (
 
 const instructions = `Everyday tools that need no account and no network. Pass cities, countries or zones as people write them. Arithmetic and unit conversion are exact to 15 digits. The notebook (note_…) keeps notes on this computer; note_add and note_delete change it.`
 
-// toolbox is what the tools work with.
+// toolbox is the state of the tools.
 type toolbox struct {
 	now   func() time.Time
 	roll  func(n int) int // 0 to n-1
@@ -37,7 +37,7 @@ func newServer(b *toolbox) *sdk.Server {
 	return s
 }
 
-// What a tool does to the world.
+// Annotations of tools.
 var (
 	no, yes = false, true
 	reads   = sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
@@ -50,7 +50,7 @@ func about(does sdk.ToolAnnotations, name, title, description string) *sdk.Tool 
 	return &sdk.Tool{Name: name, Title: title, Description: description, Annotations: &does}
 }
 
-// limits adds to the schema of an argument what a struct can't say.
+// limits adds constraints to the schema of an argument that a struct can't express.
 type limits map[string]func(*jsonschema.Schema)
 
 func between(low, high float64) func(*jsonschema.Schema) {
@@ -87,11 +87,11 @@ func addCall[In, Out any](s *sdk.Server, tool *sdk.Tool, l limits, run func(cont
 	})
 }
 
-// schemaOf infers a schema. A list may be left out, so null need not be a second type.
+// schemaOf infers a schema. A list may be omitted, so null need not be a second type.
 func schemaOf[T any]() *jsonschema.Schema {
 	s, err := jsonschema.For[T](nil)
 	if err != nil {
-		panic(err) // a mistake in a struct of ours
+		panic(err) // a mistake in one of our structs
 	}
 	for _, p := range s.Properties {
 		if slices.Equal(p.Types, []string{"null", "array"}) {
@@ -101,9 +101,9 @@ func schemaOf[T any]() *jsonschema.Schema {
 	return s
 }
 
-// suggest is "; did you mean X?" if a name is near.
+// suggest returns "; did you mean X?" if a name is similar.
 func suggest(name string, names []string) string {
-	slices.Sort(names) // the nearest of several equals must not depend on a map's order
+	slices.Sort(names) // so that the choice among equals doesn't depend on a map's order
 	if near := store.Nearest(name, names); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}

@@ -36,7 +36,7 @@ var units = sync.OnceValue(func() map[string]unit {
 			}
 			over, under, _ := strings.Cut(factor, "/")
 			u := unit{symbol: strings.Split(all, ",")[0], quantity: quantity}
-			u.factor, _ = strconv.ParseFloat(over, 64) // TestData reads each
+			u.factor, _ = strconv.ParseFloat(over, 64) // TestData parses each
 			if divisor, err := strconv.ParseFloat(under, 64); err == nil {
 				u.factor /= divisor
 			}

@@ -14,7 +14,7 @@ import (
 	"nize/daemon/backup"
 )
 
-// copyDatabase is what nizectl database copy runs: nizectl opens no database.
+// copyDatabase is run by nizectl database copy, because nizectl opens no database.
 func copyDatabase(usage cli.OnUsageErrorFunc) *cli.Command {
 	return &cli.Command{
 		Name: "copy", Usage: "copy a database to another place, while no nized uses either; it answers in JSON", Hidden: true,
@@ -48,7 +48,7 @@ func runCopy(ctx context.Context, c *cli.Command) error {
 		}
 		ends[i] = d
 	}
-	// The key is in the data directory of the two, else where nized has it.
+	// The key is in the data directory of either end, or else where nized has it.
 	from, to := ends[0], ends[1]
 	from.Path = cmp.Or(from.Path, to.Path, opt.DataDir)
 	to.Path = cmp.Or(to.Path, from.Path)

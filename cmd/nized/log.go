@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// maxLog is how long the log of a background job grows before it begins again;
-// the one before it is kept.
+// maxLog is the maximum size of a background job's log before a new one begins; the
+// previous one is kept.
 const maxLog = 8 << 20
 
-// jobLog writes the log to standard error, and where that is a terminal, in
-// which nized was put into the background once it is ready, to a file: whoever
-// works there, in a chat perhaps, has the terminal to themselves. A job that
-// comes back to the foreground writes there again.
+// jobLog writes the log to standard error. If that is a terminal and nized was put into the
+// background once it was ready, it writes to a file instead, so that the log doesn't
+// disturb what runs on the terminal, such as a chat. A job that returns to the foreground
+// writes to the terminal again.
 type jobLog struct {
 	out        *os.File
 	path       string
@@ -25,12 +25,12 @@ type jobLog struct {
 
 	mu    sync.Mutex
 	ready bool
-	told  bool     // where the log goes on
+	told  bool     // where the log continues
 	file  *os.File // nil until it is needed
 	size  int64
 }
 
-// newJobLog is for the daemon of that data directory.
+// newJobLog returns the log for the daemon of that data directory.
 func newJobLog(out *os.File, dataDir string) *jobLog {
 	fd := int(out.Fd())
 	return &jobLog{out: out, path: filepath.Join(dataDir, "nized.log"), background: func() bool {
@@ -42,7 +42,7 @@ func newJobLog(out *os.File, dataDir string) *jobLog {
 	}}
 }
 
-// Ready says that nized has told that it is ready, which stands on the terminal.
+// Ready is called when nized has reported on the terminal that it is ready.
 func (l *jobLog) Ready() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,17 +67,17 @@ func (l *jobLog) Write(p []byte) (int, error) {
 	}
 	l.tellLocked()
 	if err := l.openLocked(len(p)); err != nil {
-		return l.out.Write(p) // better there than nowhere
+		return l.out.Write(p) // rather there than nowhere
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
 	return n, err
 }
 
-// openLocked makes sure of a file that has room for so many bytes.
+// openLocked opens a file with space for that many bytes.
 func (l *jobLog) openLocked(more int) error {
 	if l.file != nil && l.size+int64(more) > maxLog {
-		_ = l.file.Close() // what was written is there
+		_ = l.file.Close() // its content is already written
 		l.file = nil
 	}
 	if l.file != nil {

@@ -1,5 +1,7 @@
-// Nized is the daemon of nize: it keeps the MCP servers, the index of their
-// tools, the team's state and its audit trail. `nizectl` steers it.
+// Command nized is the daemon of nize: MCP servers, the index of their tools, team state
+// and the audit trail.
+//
+// `nizectl` controls it.
 package main
 
 import (
@@ -28,10 +30,10 @@ import (
 
 func main() {
 	daemon.ChildMain()
-	// A crash writes no memory to the disk: the keys are in it.
-	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // less is always allowed
+	// Disable core dumps, which would contain the keys.
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // lowering is always allowed
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := rootCommand().Run(ctx, os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, printable.EscapeLines(fmt.Sprintf("nized: %v", err)))
 		os.Exit(exitCode(err))
@@ -88,11 +90,11 @@ func run(ctx context.Context, c *cli.Command) error {
 	return serve(ctx, c, nil)
 }
 
-// serve is nized from its start to its end. first, if set, runs beside it once it is
-// ready; an error of it ends nized. Until it has ended, the log has warnings alone,
-// so that what it prints stands together.
+// serve runs nized. first, if set, runs beside it once it is ready; an error of first ends
+// nized. Until first has ended, only warnings are logged, so that its output is not
+// interrupted.
 func serve(ctx context.Context, c *cli.Command, first func(context.Context) error) error {
-	hangups := make(chan os.Signal, 1) // one that waits says as much as ten
+	hangups := make(chan os.Signal, 1) // one pending signal is enough
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	opt, err := options(c)
@@ -101,9 +103,9 @@ func serve(ctx context.Context, c *cli.Command, first func(context.Context) erro
 	}
 	log := newJobLog(os.Stderr, opt.DataDir)
 	opt.Log, opt.Now, opt.Hangup, opt.Ready = logger(log, opt), time.Now, hangups, log.Ready
-	told := ctx // to stop
+	told := ctx // the signal to stop
 	var beside sync.WaitGroup
-	var interrupted error // of first, when nized was told to stop before its end
+	var interrupted error // of first, if nized was signaled before its end
 	if first != nil {
 		level := opt.Level.Level()
 		opt.Level.Set(max(level, slog.LevelWarn))
@@ -126,9 +128,9 @@ func serve(ctx context.Context, c *cli.Command, first func(context.Context) erro
 	for _, unknown := range opt.Layers.UnknownVariables() {
 		opt.Log.Warn(unknown)
 	}
-	bySystemd := os.Getenv("LISTEN_FDS") != "" // New takes it out
+	bySystemd := os.Getenv("LISTEN_FDS") != "" // New removes the variable
 	d, err := daemon.New(ctx, opt)
-	if errors.Is(err, context.Canceled) && told.Err() != nil { // it was told to stop while it began, or stood by
+	if errors.Is(err, context.Canceled) && told.Err() != nil { // it was signaled during startup or standby
 		return nil
 	}
 	if err != nil {
@@ -145,13 +147,13 @@ func serve(ctx context.Context, c *cli.Command, first func(context.Context) erro
 	if !errors.Is(err, daemon.ErrRestart) {
 		return err
 	}
-	if told.Err() != nil { // it was told to stop meanwhile
+	if told.Err() != nil { // it was signaled meanwhile
 		return nil
 	}
 	return again(opt.Log, bySystemd, arguments(c))
 }
 
-// arguments are those that start this nized again: after a setup, without it.
+// arguments returns the arguments for restarting this nized, without setup.
 func arguments(c *cli.Command) []string {
 	root := c.Root()
 	if c == root {
@@ -166,7 +168,7 @@ func arguments(c *cli.Command) []string {
 	return args
 }
 
-// options gathers flags, environment and configuration file.
+// options combines flags, environment and configuration file.
 func options(c *cli.Command) (daemon.Options, error) {
 	src := settings.Sources{Flags: map[string]string{}, Defaults: map[string]string{}, Env: os.Getenv, Environ: os.Environ(), File: c.String("config")}
 	for key, flag := range settings.Flags() {
@@ -190,7 +192,7 @@ func options(c *cli.Command) (daemon.Options, error) {
 	return opt, err
 }
 
-// serverOf is the address of a database server that a flag gives.
+// serverOf returns the address of a database server given by a flag.
 func serverOf(flag, at string) (store.Secret, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -202,7 +204,7 @@ func serverOf(flag, at string) (store.Secret, error) {
 	return store.NewSecret(at), nil
 }
 
-// logger writes what opt's level lets through; a reload may change that.
+// logger returns a logger with opt's level, which a reload may change.
 func logger(w io.Writer, opt daemon.Options) *slog.Logger {
 	how := &slog.HandlerOptions{Level: opt.Level}
 	w = lines{w}
@@ -212,9 +214,9 @@ func logger(w io.Writer, opt daemon.Options) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, how))
 }
 
-// lines writes log lines without what can't be seen. What slog quotes itself is
-// a part of it only: not direction controls in JSON, nor blank letters. A line of
-// JSON stays the same document.
+// lines writes log lines without invisible characters. slog itself escapes only some of
+// them: not direction controls in JSON, nor blank letters. A line of JSON stays the same
+// document.
 type lines struct{ w io.Writer }
 
 func (l lines) Write(line []byte) (int, error) {

@@ -45,9 +45,9 @@ func runRestore(ctx context.Context, c *cli.Command) error {
 	return nil
 }
 
-// again starts this program anew in this process, so that systemd and scripts
-// keep its pid. Sockets that systemd opened can't be handed on; it starts the
-// service again, with them.
+// again executes this program again in this process, so that systemd and scripts keep its
+// pid. Sockets opened by systemd can't be passed on; systemd starts the service again with
+// them.
 func again(log *slog.Logger, bySystemd bool, args []string) error {
 	if bySystemd {
 		return errors.New("the database was restored; systemd starts nized again with its sockets")

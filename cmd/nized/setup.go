@@ -77,7 +77,7 @@ func runSetup(ctx context.Context, c *cli.Command) error {
 		own := api.New(opt.Socket)
 		defer own.Close()
 		_, err := apply(ctx, a, plan, own, "nized runs here until you press Ctrl-C; next time, start it with: "+next+"\n")
-		return err // a part that failed was printed, and nizectl can do it again
+		return err // the failed part was printed, and can be repeated with nizectl
 	})
 }
 
@@ -93,7 +93,7 @@ func apply(ctx context.Context, a *command.App, plan *setup.Plan, c *api.Client,
 	return done, done.Print(a, before)
 }
 
-// ask puts the questions. A signal ends them, and gives the terminal its echo back.
+// ask asks the questions. A signal ends them and restores the terminal's echo.
 func ask(ctx context.Context, a *command.App, given setup.Answers) (*setup.Plan, error) {
 	type answer struct {
 		plan *setup.Plan
@@ -101,7 +101,7 @@ func ask(ctx context.Context, a *command.App, given setup.Answers) (*setup.Plan,
 	}
 	var hidden hiddenInput
 	a.Hidden = hidden.read
-	got := make(chan answer, 1) // so that a reader who is left behind can end
+	got := make(chan answer, 1) // so that an abandoned reader can end
 	go func() {
 		plan, err := setup.Ask(a, given, you())
 		got <- answer{plan, err}
@@ -116,10 +116,10 @@ func ask(ctx context.Context, a *command.App, given setup.Answers) (*setup.Plan,
 	}
 }
 
-// hiddenInput reads from the terminal without echo, until it is ended.
+// hiddenInput reads from the terminal without echo, until end is called.
 type hiddenInput struct {
 	mu     sync.Mutex
-	before *term.State // while it reads: what the terminal was like
+	before *term.State // the terminal's state before reading, while it reads
 	ended  bool
 }
 
@@ -144,8 +144,8 @@ func (h *hiddenInput) read() ([]byte, error) {
 	return term.ReadPassword(fd)
 }
 
-// end gives the terminal its echo back, for good. A reader that has begun takes it
-// first, maybe a moment after this was called, and would leave the terminal without.
+// end restores the terminal's echo permanently. A reader that is about to start disables
+// the echo, maybe just after end was called, and would leave the terminal without it.
 func (h *hiddenInput) end() {
 	for reads := true; reads; time.Sleep(time.Millisecond) {
 		h.mu.Lock()
@@ -161,7 +161,7 @@ func (h *hiddenInput) end() {
 	}
 }
 
-// you is the name of the person at the keyboard, who may have become root.
+// you returns the name of the person at the keyboard, who may have become root.
 func you() string {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Getuid() == 0 {
 		return name
@@ -172,7 +172,7 @@ func you() string {
 	return "admin"
 }
 
-// terminal is this process's, as nizectl's commands see theirs.
+// terminal returns this process's terminal in the form used by nizectl's commands.
 func terminal() *command.App {
 	return &command.App{
 		In: os.Stdin, Raw: os.Stdout, Out: bufio.NewWriter(io.Discard), Err: os.Stderr,

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// maxLine bounds one message: a result of 8 MiB, escaped.
+	// maxLine limits one message: a result of 8 MiB, escaped.
 	maxLine = 32 << 20
-	// lastAnswers is how long answers may take once the client has closed its
-	// side: a script that pipes its requests in gets them, a client that leaves
-	// is not waited for.
+	// lastAnswers is how long answers may take after the client has closed its side: a
+	// script that pipes its requests in gets them, but a client that left doesn't delay the
+	// end.
 	lastAnswers = 2 * time.Second
-	// restartTime is how long a daemon that went away has to come back.
+	// restartTime is how long a daemon that went away may take to restart.
 	restartTime = 30 * time.Second
 )
 
@@ -44,10 +44,9 @@ func runMCP(ctx context.Context, c *command.Call) error {
 	return b.run(ctx)
 }
 
-// bridge carries lines between a client and the daemon. It looks at no more of
-// them than whose answer is awaited, so that a daemon that starts again can be
-// shown the client's handshake, and the client be told what got no answer. One
-// goroutine has all of its state.
+// bridge forwards lines between a client and the daemon. It only inspects which requests
+// are unanswered, so that it can repeat the client's handshake to a restarted daemon and
+// answer the requests that got no response. One goroutine owns all of its state.
 type bridge struct {
 	in          io.Reader
 	out         io.Writer
@@ -55,21 +54,21 @@ type bridge struct {
 	restartTime time.Duration
 
 	initialize  []byte          // the client's request, if it sent one
-	initialized []byte          // its notification after the answer
-	pending     map[string]bool // requests of the client without an answer, by their id as it stands
-	again       int             // how often the daemon was dialled again
+	initialized []byte          // its notification after the response
+	pending     map[string]bool // unanswered requests of the client, by their id as written
+	again       int             // how many times the daemon was dialed again
 }
 
-// message is what the bridge looks at.
+// message is the part of a message that the bridge inspects.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 }
 
-// request says whether it wants an answer.
+// request reports whether the message expects a response.
 func (m message) request() bool { return m.Method != "" && len(m.ID) > 0 }
 
-// arrival is a line, or why there is none any more.
+// arrival is a line, or the error after the last line.
 type arrival struct {
 	line []byte
 	err  error
@@ -81,14 +80,14 @@ func (b *bridge) run(ctx context.Context) error {
 	closed, closeClosed := context.WithCancel(ctx) // ends with the client's side
 	defer closeClosed()
 	typed := make(chan arrival)
-	go func() { // ends with the process where nothing more comes in
+	go func() { // if no more input arrives, it ends with the process
 		readLines(b.in, typed, ctx.Done())
 	}()
 	conn, err := b.dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // nothing more is said
+	defer func() { _ = conn.Close() }() // nothing more is sent
 	told := b.follow(ctx, conn)
 	var late <-chan time.Time // set once the client has closed its side
 	for {
@@ -97,7 +96,7 @@ func (b *bridge) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil // told to end
+			return nil // stopped by a signal
 		case <-late:
 			return nil
 		case a := <-typed:
@@ -114,7 +113,7 @@ func (b *bridge) run(ctx context.Context) error {
 				return err
 			}
 			if len(line) > 0 {
-				_, _ = conn.Write(line) // the reading side tells what is wrong
+				_, _ = conn.Write(line) // the reading side returns the error
 			}
 		case a := <-told:
 			if a.err == nil {
@@ -150,7 +149,7 @@ func (b *bridge) follow(ctx context.Context, conn io.Reader) chan arrival {
 	return lines
 }
 
-// readLines sends the lines of r and last of all its error.
+// readLines sends the lines of r and finally its error.
 func readLines(r io.Reader, to chan<- arrival, done <-chan struct{}) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -172,7 +171,7 @@ func readLines(r io.Reader, to chan<- arrival, done <-chan struct{}) {
 	}
 }
 
-// readLine reads a line without what surrounds it.
+// readLine reads a line without surrounding white space.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -187,8 +186,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// fromClient notes what a line of the client's awaits and returns it as it goes
-// to the daemon; nothing where it does not.
+// fromClient records the requests in a line of the client and returns the line to send to
+// the daemon, or nil if it must not be sent.
 func (b *bridge) fromClient(line []byte) ([]byte, error) {
 	all, ok := messagesIn(line)
 	if !ok {
@@ -204,8 +203,8 @@ func (b *bridge) fromClient(line []byte) ([]byte, error) {
 		case m.Method == "notifications/initialized":
 			b.initialized = line
 		case m.Method == "" && b.again > 0:
-			// The daemon counts its questions from 1 each time that it starts: an
-			// answer to the last one's must not pass for one to this one's.
+			// The daemon numbers its requests from 1 each time that it starts: an answer to
+			// the previous daemon's must not be mistaken for one to this daemon's.
 			id, ours := b.daemonsID(m.ID)
 			if !ours {
 				return nil, nil
@@ -216,11 +215,11 @@ func (b *bridge) fromClient(line []byte) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// fromDaemon notes what a line answers, and passes it on.
+// fromDaemon records which requests a line answers, and forwards it.
 func (b *bridge) fromDaemon(line []byte) error {
 	all, ok := messagesIn(line)
 	if !ok {
-		return nil // the daemon sends none
+		return nil // the daemon never sends one
 	}
 	for _, m := range all {
 		switch {
@@ -244,8 +243,8 @@ func (b *bridge) write(line []byte) error {
 	return nil
 }
 
-// giveUp answers what a daemon that went away did not. The handshake is left:
-// it is said again to the next.
+// giveUp answers the requests that a vanished daemon left unanswered, except the handshake,
+// which is repeated to the next daemon.
 func (b *bridge) giveUp() error {
 	handshake := ""
 	if all, _ := messagesIn(b.initialize); len(all) == 1 && b.initialized == nil {
@@ -263,10 +262,10 @@ func (b *bridge) giveUp() error {
 	return nil
 }
 
-// replayID is the id of a handshake that the client knows nothing of.
+// replayID is the id of a repeated handshake, which the client doesn't see.
 const replayID = `"nize-again"`
 
-// redial connects with a daemon that starts again, and repeats the handshake.
+// redial connects to a restarted daemon and repeats the handshake.
 func (b *bridge) redial(ctx context.Context) (io.ReadWriteCloser, error) {
 	limit, cancel := context.WithTimeout(ctx, b.restartTime)
 	defer cancel()
@@ -300,19 +299,19 @@ func (b *bridge) greet(conn io.Writer) error {
 	}
 	for _, l := range [][]byte{line, b.initialized} {
 		if l != nil {
-			_, _ = conn.Write(append(bytes.Clone(l), '\n')) // the reading side tells what is wrong
+			_, _ = conn.Write(append(bytes.Clone(l), '\n')) // the reading side returns the error
 		}
 	}
 	return nil
 }
 
-// clientsID is the id under which the client sees a request of this daemon's.
+// clientsID returns the id under which the client sees a request of the current daemon.
 func (b *bridge) clientsID(id json.RawMessage) json.RawMessage {
 	text, _ := json.Marshal("nize-" + strconv.Itoa(b.again) + "-" + string(id)) // a string always encodes
 	return text
 }
 
-// daemonsID is that request's own id; ok is false for one of an earlier daemon.
+// daemonsID returns that request's own id; ok is false if an earlier daemon sent it.
 func (b *bridge) daemonsID(id json.RawMessage) (own json.RawMessage, ok bool) {
 	var text string
 	if json.Unmarshal(id, &text) != nil {
@@ -322,31 +321,31 @@ func (b *bridge) daemonsID(id json.RawMessage) (own json.RawMessage, ok bool) {
 	return rest, ok && json.Valid(rest)
 }
 
-// withRequestID renames the request that the daemon takes back.
+// withRequestID replaces the id of the request that the daemon cancels.
 func (b *bridge) withRequestID(line []byte) []byte {
 	var m, params map[string]json.RawMessage
 	if json.Unmarshal(line, &m) != nil || json.Unmarshal(m["params"], &params) != nil {
 		return line
 	}
 	params["requestId"] = b.clientsID(params["requestId"])
-	m["params"], _ = json.Marshal(params) // it was decoded
-	out, _ := json.Marshal(m)             // as was this
+	m["params"], _ = json.Marshal(params) // can't fail: it was decoded
+	out, _ := json.Marshal(m)             // can't fail either
 	return out
 }
 
-// withID is a message under another id.
+// withID returns a message with another id.
 func withID(line []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(line, &m) != nil {
 		return line
 	}
 	m["id"] = id
-	out, _ := json.Marshal(m) // it was decoded
+	out, _ := json.Marshal(m) // can't fail: it was decoded
 	return out
 }
 
-// messagesIn reads a line: one message, or several in a list, as the revisions
-// before 2025-06-18 let a client send them.
+// messagesIn decodes a line: one message, or a batch, which revisions before 2025-06-18
+// allow.
 func messagesIn(line []byte) (all []message, ok bool) {
 	if len(line) > 0 && line[0] == '[' {
 		return all, json.Unmarshal(line, &all) == nil

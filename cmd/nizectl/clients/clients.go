@@ -1,6 +1,7 @@
-// Package clients connects the MCP clients of this machine: `nizectl mcp` is
-// the server that they start, `nizectl connect` the entry that starts it, as
-// the documentation of each has it.
+// Package clients connects the MCP clients and coding agents of this machine to nize.
+//
+// `nizectl mcp` is the server that they start, and `nizectl connect` writes the entry that
+// starts it, in the form documented by each client.
 package clients
 
 import (
@@ -11,43 +12,43 @@ import (
 	"nize/daemon/mcpfile"
 )
 
-// client is one MCP client: where it keeps its servers, and in what form.
+// client is one MCP client: where it stores its servers, and in what form.
 type client struct {
 	name  string
 	title string
 	file  func(where) string
-	key   string // what its servers stand under
+	key   string // the key of its servers
 	form  form
-	typed bool                                     // an entry says that it is over standard input and output
-	shape func(name string, e mcpfile.Command) any // of an entry that has other fields
-	unit  time.Duration                            // of the time limit of a call in an entry; 0: the client has none there
-	found []string                                 // programs by which it is known to be installed, besides its file's folder
-	after string                                   // what makes it see the entry
+	typed bool                                     // an entry must name the transport stdio
+	shape func(name string, e mcpfile.Command) any // for entries with other fields
+	unit  time.Duration                            // of an entry's call timeout; 0: the client has none
+	found []string                                 // programs that show that it is installed, besides its file's folder
+	after string                                   // how to make it load the entry
 }
 
-// form is that of a file.
+// form sets an entry in the text of a configuration file.
 type form func(text []byte, key, name string, entry any) (out []byte, changed bool, err error)
 
-// waits is how long a client is told to wait for a call, which may wait for a person:
-// a minute longer than nize does (mcp.wait).
+// waits is the call timeout set in a client. A call may wait for a person, so it is a
+// minute longer than nize's own wait (mcp.wait).
 const waits = 11 * time.Minute
 
 func setTOML(text []byte, key, name string, entry any) (out []byte, changed bool, err error) {
-	return mcpfile.SetTOML(text, key, name, entry.(mcpfile.Command)) // a client in TOML has no shape
+	return mcpfile.SetTOML(text, key, name, entry.(mcpfile.Command)) // a client with TOML has no shape
 }
 
 func setYAML(text []byte, key, name string, entry any) (out []byte, changed bool, err error) {
-	return mcpfile.SetYAML(text, key, name, entry.([]mcpfile.Field)) // gooseEntry's
+	return mcpfile.SetYAML(text, key, name, entry.([]mcpfile.Field)) // from gooseEntry
 }
 
-// where is what the place of a file depends on.
+// where is what the path of a file depends on.
 type where struct {
 	mac  bool
 	home string
 	env  func(string) string
 }
 
-// config is the directory that programs keep their settings in.
+// config returns a path in the user's configuration directory.
 func (w where) config(names ...string) string {
 	dir := filepath.Join(w.home, ".config")
 	if xdg := w.env("XDG_CONFIG_HOME"); filepath.IsAbs(xdg) {
@@ -56,7 +57,7 @@ func (w where) config(names ...string) string {
 	return filepath.Join(append([]string{dir}, names...)...)
 }
 
-// support is the same for programs that follow the Mac's habits there.
+// support does the same for programs that follow the Mac's conventions there.
 func (w where) support(names ...string) string {
 	if w.mac {
 		return filepath.Join(append([]string{w.home, "Library", "Application Support"}, names...)...)
@@ -64,7 +65,7 @@ func (w where) support(names ...string) string {
 	return w.config(names...)
 }
 
-// first is the first of the files that is there, else the last one.
+// first returns the first existing file, or the last path.
 func (w where) first(paths ...string) string {
 	for _, path := range paths[:len(paths)-1] {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -74,7 +75,7 @@ func (w where) first(paths ...string) string {
 	return paths[len(paths)-1]
 }
 
-// own is a directory of the program's in the home, which a variable may move.
+// own returns a path in the program's directory in the home, which a variable may move.
 func (w where) own(variable, dir, name string) string {
 	if at := w.env(variable); variable != "" && filepath.IsAbs(at) {
 		return filepath.Join(at, name)
@@ -82,8 +83,8 @@ func (w where) own(variable, dir, name string) string {
 	return filepath.Join(w.home, dir, name)
 }
 
-// clients are all of them. Claude Desktop takes no server over HTTP from its
-// file; the others would, but a URL needs a token.
+// clients lists all clients. Claude Desktop accepts no HTTP server in its file; the others
+// would, but a URL needs a token.
 var clients = []client{
 	{name: "claude-desktop", title: "Claude Desktop", key: "mcpServers", form: mcpfile.SetJSON, after: "quit it and start it again",
 		file: func(w where) string { return w.support("Claude", "claude_desktop_config.json") }},
@@ -119,7 +120,7 @@ var clients = []client{
 		file: func(w where) string { return w.own("", ".lmstudio", "mcp.json") }},
 }
 
-// entry is what starts nizectl mcp there.
+// entry returns the command that starts nizectl mcp for the client.
 func (c client) entry(program, socket string) mcpfile.Command {
 	e := mcpfile.Command{Path: program, Args: []string{"--socket", socket, "mcp"}}
 	if c.typed {
@@ -131,7 +132,7 @@ func (c client) entry(program, socket string) mcpfile.Command {
 	return e
 }
 
-// written is the entry as it stands in the client's file.
+// written returns the entry in the form of the client's file.
 func (c client) written(name string, e mcpfile.Command) any {
 	if c.shape != nil {
 		return c.shape(name, e)
@@ -139,7 +140,7 @@ func (c client) written(name string, e mcpfile.Command) any {
 	return e
 }
 
-// copilotEntry names the tools that may be used, without which there are none.
+// copilotEntry names the allowed tools; without them none is allowed.
 func copilotEntry(_ string, e mcpfile.Command) any {
 	return struct {
 		Type    string   `json:"type"`
@@ -160,7 +161,7 @@ func opencodeEntry(_ string, e mcpfile.Command) any {
 	}{"local", append([]string{e.Path}, e.Args...), true, e.Wait}
 }
 
-// gooseEntry is an extension of Goose.
+// gooseEntry returns an extension of Goose.
 func gooseEntry(name string, e mcpfile.Command) any {
 	return []mcpfile.Field{
 		{Name: "enabled", Value: true}, {Name: "type", Value: "stdio"}, {Name: "name", Value: name}, {Name: "description", Value: "The team's tools, through nize"},

@@ -42,15 +42,15 @@ func ConnectCommand(a *command.App) *cli.Command {
 			"nizectl connect claude-code --hooks --write"})
 }
 
-// entryName is what every client takes for a name.
+// entryName matches names that every client accepts.
 var entryName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// connected is what connect answers with --json.
+// connected is the --json output of connect.
 type connected struct {
 	Client  string          `json:"client"`
 	File    string          `json:"file"`
 	Entry   mcpfile.Command `json:"entry"`
-	Text    string          `json:"text"` // of a file with this entry alone
+	Text    string          `json:"text"` // of a file with only this entry
 	Written bool            `json:"written"`
 	Backup  string          `json:"backup,omitempty"`
 }
@@ -77,7 +77,7 @@ func connect(ctx context.Context, c *command.Call) error {
 	if !entryName.MatchString(name) {
 		return command.Usagef("--name %q: use letters, digits, - and _", name)
 	}
-	if err := c.API.Locate(); err != nil && !errors.Is(err, api.ErrNoDaemon) { // the entry may be made before the daemon runs
+	if err := c.API.Locate(); err != nil && !errors.Is(err, api.ErrNoDaemon) { // the entry may be created before the daemon runs
 		return err
 	}
 	socket, err := filepath.Abs(c.API.Socket)
@@ -130,8 +130,8 @@ func connect(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// program is this program by the name under which it is found, which stays when
-// a package manager puts a new version behind it.
+// program returns the path by which this program is found, which stays the same when a
+// package manager installs a new version.
 func program() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -152,9 +152,8 @@ func program() string {
 	return self
 }
 
-// write changes the client's file, where it is a link the file that it leads
-// to. The old text is kept beside it before anything is changed, and the new
-// one takes its place whole.
+// write changes the client's file; it follows a link. It keeps the old text in a backup
+// beside the file before changing anything, and replaces the file atomically.
 func write(out *connected, one client, name string, now time.Time) error {
 	path := out.File
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -186,10 +185,10 @@ func write(out *connected, one client, name string, now time.Time) error {
 	return writeFile(path, next, mode)
 }
 
-// maxFile bounds a client's file.
+// maxFile limits a client's file.
 const maxFile = mcpfile.MaxSize
 
-// readFile returns a file's text, nil for one that is not there, and its mode.
+// readFile returns a file's text, nil if it doesn't exist, and its mode.
 func readFile(path string) ([]byte, fs.FileMode, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -210,7 +209,7 @@ func readFile(path string) ([]byte, fs.FileMode, error) {
 	return append([]byte{}, text...), info.Mode().Perm(), nil
 }
 
-// writeFile puts a file in place whole, with that mode.
+// writeFile replaces a file atomically, with that mode.
 func writeFile(path string, text []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".nizectl-*")
 	if err != nil {
@@ -222,7 +221,7 @@ func writeFile(path string, text []byte, mode fs.FileMode) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // it may be gone
+		_ = os.Remove(f.Name()) // it may have been renamed
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

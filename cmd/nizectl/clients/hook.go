@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// maxHookEvent bounds what an agent sends.
+	// maxHookEvent limits the input from an agent.
 	maxHookEvent = 8 << 20
-	// hookWait is how long the hook waits for a decision, which has to be less than the
-	// agent waits for the hook.
+	// hookWait is how long the hook waits for a decision. It must be less than the agent's
+	// timeout for the hook.
 	hookWait = 9 * time.Minute
-	// hookMargin is what is left to withdraw the ask and to answer.
+	// hookMargin is the time reserved for withdrawing the ask and answering.
 	hookMargin = 5 * time.Second
-	// askTime is how long nize may take to accept an ask, which waits for nobody.
+	// askTime is how long nize may take to accept an ask, which waits for no person.
 	askTime = 30 * time.Second
-	// maxPaths bounds how many words of a command line are looked up as paths.
+	// maxPaths limits how many words of a command line are looked up as paths.
 	maxPaths = 2000
-	// longPoll is how long one request waits: proxies between end longer ones.
+	// longPoll is how long one request waits, because proxies end longer ones.
 	longPoll = 50 * time.Second
 )
 
@@ -113,15 +113,15 @@ func runHook(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// asker puts asks over one of the two ways.
+// asker sends asks over the socket or HTTP.
 type asker interface {
 	post(ctx context.Context, req api.AskRequest) (api.Ask, error)
 	get(ctx context.Context, id string, wait time.Duration) (api.Ask, error)
 	cancel(ctx context.Context, id string) error
 }
 
-// askAbout asks, and waits for a decision. An ask that nobody waits for any more is
-// withdrawn.
+// askAbout sends an ask and waits for the decision. If the wait ends early, it withdraws
+// the ask.
 func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e agenthook.Event) (none agenthook.Decision, err error) {
 	wait := c.Cmd.Duration("wait")
 	if wait <= 0 || wait > 24*time.Hour {
@@ -133,7 +133,7 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 			return none, err
 		}
 	}
-	host, _ := os.Hostname() // without a name, none is told
+	host, _ := os.Hostname() // without a name, none is sent
 	dir, repo := repository(e)
 	req := api.AskRequest{
 		Source: client.Name, Tool: e.Tool, Title: clip(e.Title), Arguments: e.Args, Key: keyOf(e), Expires: store.SpanText(wait),
@@ -224,7 +224,7 @@ func repository(e agenthook.Event) (dir, top string) {
 }
 
 // WorkingTree returns the top directory of the git working tree around a directory, as the
-// hook names it in asks; "" if there is none.
+// hook sends it in asks; "" if there is none.
 func WorkingTree(dir string) string {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -233,7 +233,7 @@ func WorkingTree(dir string) string {
 	return topOf(dir)
 }
 
-// topOf is the closest directory at or above a path that holds a .git.
+// topOf returns the closest directory at or above a path that contains a .git.
 func topOf(path string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
@@ -252,8 +252,8 @@ func isBelow(top, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resolve follows the symbolic links of a path as far as it exists. It returns false for
-// a dangling one, since a file created through it may be anywhere.
+// resolve follows the symbolic links of a path as far as it exists. It returns false for a
+// dangling link, since a file created through it may be anywhere.
 func resolve(path string) (end string, ok bool) {
 	rest := ""
 	for {
@@ -271,7 +271,7 @@ func resolve(path string) (end string, ok bool) {
 	}
 }
 
-// socketAsker asks at the control socket.
+// socketAsker sends asks to the control socket.
 type socketAsker struct{ c *api.Client }
 
 func (s socketAsker) post(ctx context.Context, req api.AskRequest) (api.Ask, error) {
@@ -287,7 +287,7 @@ func (s socketAsker) cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// webAsker asks over HTTP.
+// webAsker sends asks over HTTP.
 type webAsker struct {
 	base  string
 	token store.Secret
@@ -336,7 +336,7 @@ func (w webAsker) cancel(ctx context.Context, id string) error {
 	return w.do(ctx, http.MethodDelete, "/asks/"+url.PathEscape(id), nil, new(api.Ask))
 }
 
-// do sends a request; redirects are not followed, since the token is for this host.
+// do sends a request. It does not follow redirects, since the token is for this host.
 func (w webAsker) do(ctx context.Context, method, path string, body []byte, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, w.base+path, bytes.NewReader(body))
 	if err != nil {

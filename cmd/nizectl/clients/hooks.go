@@ -15,25 +15,25 @@ import (
 	"nize/store"
 )
 
-// hookLimit is what the agents are told to wait for the hook, in seconds; the hook ends
-// before that.
+// hookLimit is the timeout for the hook set in the agents, in seconds; the hook ends before
+// that.
 const hookLimit = 600
 
-// hookFile is where an agent keeps its hooks, and in what form.
+// hookFile is where an agent stores its hooks, and in what form.
 type hookFile struct {
 	file  func(where) string
 	lists []hookList
-	after string // what makes the agent see them
+	after string // how to make the agent load them
 }
 
-// hookList is a list of a file, and what a hook is in it.
+// hookList is a list in a file, and the form of its entries.
 type hookList struct {
 	path  []string
 	entry func(command string) any
 }
 
-// hook is an entry as Claude Code, Codex and Gemini CLI have it: those that match a
-// matcher of tools.
+// hook is an entry in the form of Claude Code, Codex and Gemini CLI: hooks for tools that
+// match a matcher.
 type hook struct {
 	Matcher string       `json:"matcher"`
 	Hooks   []hookAction `json:"hooks"`
@@ -47,7 +47,7 @@ type hookAction struct {
 	OnFailure string `json:"onFailure,omitempty"`
 }
 
-// cursorHook is an entry as Cursor has it.
+// cursorHook is an entry in the form of Cursor.
 type cursorHook struct {
 	Command    string `json:"command"`
 	Timeout    int    `json:"timeout"`
@@ -91,12 +91,12 @@ var hookFiles = map[string]hookFile{
 	},
 }
 
-// hookNames are the clients that have hooks.
+// hookNames returns the clients that have hooks.
 func hookNames() []string {
 	return command.Each(agenthook.Clients, func(c agenthook.Client) string { return c.Name })
 }
 
-// hookClient is the client as its file of hooks is written.
+// hookClient returns the client with the form of its hooks file.
 func hookClient(one client) (client, error) {
 	f, ok := hookFiles[one.name]
 	if !ok {
@@ -139,8 +139,8 @@ func isOurs(name string) func(json.RawMessage) bool {
 	return func(raw json.RawMessage) bool { return bytes.Contains(raw, []byte(" hook "+name)) }
 }
 
-// hookEntry is the command of the hook: it names the socket, since agents start it from
-// anywhere.
+// hookEntry returns the command of the hook. It names the socket, since agents start it in
+// any directory and environment.
 func hookEntry(one client, program, socket string) mcpfile.Command {
 	if strings.ContainsAny(socket, " '") {
 		socket = "'" + strings.ReplaceAll(socket, "'", `'\''`) + "'"
@@ -148,7 +148,7 @@ func hookEntry(one client, program, socket string) mcpfile.Command {
 	return mcpfile.Command{Path: program, Args: []string{"--socket", socket, "hook", one.name}}
 }
 
-// addSource registers the client's source of asks, if there is none.
+// addSource registers the client as a source of asks, if there is none.
 func addSource(ctx context.Context, c *command.Call, one client) {
 	_, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: one.name})
 	if err == nil {

@@ -54,8 +54,7 @@ func list(c *command.Call) error {
 	return nil
 }
 
-// look looks for a client on this machine: its program, its file, or the folder
-// that it keeps that in.
+// look looks for a client on this machine: its program, its file, or the file's folder.
 func look(one client, w where, name string) listed {
 	out := listed{Client: one.name, Title: one.title, File: one.file(w)}
 	for _, program := range one.found {

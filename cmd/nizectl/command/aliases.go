@@ -7,20 +7,18 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// shortNames are the names that a command is known by besides its own, in every
-// group that has it.
+// shortNames are the additional names of a command, in every group that has it.
 var shortNames = map[string][]string{
 	"list":   {"ls"},
 	"remove": {"rm"}, "revoke": {"rm"}, "unset": {"rm"},
 	"add": {"create"},
 }
 
-// uncounted are names in -s that are no plural.
+// uncounted are names in -s that are not plurals.
 var uncounted = []string{"status", "stats", "access"}
 
-// AddAliases gives the commands below cmd their short names, and plural nouns
-// their singular. A name that another command of the group has stays that
-// command's.
+// AddAliases gives the commands below cmd their short names, and plural nouns their
+// singular. It never takes the name of another command of the group.
 func AddAliases(cmd *cli.Command) {
 	for _, sub := range cmd.Commands {
 		names := shortNames[sub.Name]
@@ -36,7 +34,7 @@ func AddAliases(cmd *cli.Command) {
 	}
 }
 
-// singular is the singular of a noun in the plural, "" for other words.
+// singular returns the singular of a plural noun, "" for other words.
 func singular(name string) string {
 	if one, plural := strings.CutSuffix(name, "s"); plural && !slices.Contains(uncounted, name) {
 		return one
@@ -44,7 +42,7 @@ func singular(name string) string {
 	return ""
 }
 
-// shownNames are the names that help shows: the singular goes without saying.
+// shownNames returns the names shown by help, without the singular.
 func shownNames(cmd *cli.Command) []string {
 	return slices.DeleteFunc(cmd.Names(), func(name string) bool { return name == singular(cmd.Name) })
 }

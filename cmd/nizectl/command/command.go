@@ -14,16 +14,16 @@ import (
 	"nize/store"
 )
 
-// Leaf is one command that does something.
+// Leaf is a command with an action.
 type Leaf struct {
 	Name    string
-	Aliases []string // besides those that [AddAliases] gives
-	Args    string   // "NAME [TOOL]", "NAME COMMAND..."; what the user must give is what is checked
+	Aliases []string // in addition to those of [AddAliases]
+	Args    string   // "NAME [TOOL]", "NAME COMMAND..."; the arguments are checked against it
 	Usage   string
 	More    string // shown by --help below the usage
 	Flags   []cli.Flag
 	Names   Completer // of the first argument
-	IDs     Finder    // of the first argument, if it is an id: its unique head is taken, too
+	IDs     Finder    // of the first argument, if it is an id; a unique prefix is also accepted
 	Run     func(ctx context.Context, c *Call) error
 }
 
@@ -36,7 +36,7 @@ type Call struct {
 	API  *api.Client
 }
 
-// Arg returns an argument, "" where it was not given.
+// Arg returns an argument, "" if it was not given.
 func (c *Call) Arg(i int) string {
 	if i < len(c.Args) {
 		return c.Args[i]
@@ -44,21 +44,21 @@ func (c *Call) Arg(i int) string {
 	return ""
 }
 
-// Group is a noun: its commands and nothing of its own.
+// Group returns a noun: a command with subcommands and no action.
 func Group(name, usage string, commands ...*cli.Command) *cli.Command {
 	return &cli.Command{Name: name, Usage: usage, Commands: commands, Action: UnknownCommand, OnUsageError: WrongUse, CommandNotFound: ownHelp}
 }
 
-// ownHelp explains cmd where --help stands behind an argument: the library
-// would look for a command of that name.
+// ownHelp prints the help of cmd if --help follows an argument: the library would look for
+// a command of that name.
 func ownHelp(ctx context.Context, cmd *cli.Command, _ string) {
-	_ = cli.ShowCommandHelp(ctx, cmd.Lineage()[1], cmd.Name) // its parent has it
+	_ = cli.ShowCommandHelp(ctx, cmd.Lineage()[1], cmd.Name) // the parent command has it
 }
 
-// Command builds the library's command around a leaf. The library ignores extra
-// arguments, prints help to standard output on wrong use, cuts values of
-// repeated flags at commas, and shows 0 as the default of a number that has none
-// or another one; none of that happens here.
+// Command returns the library's command for a leaf. It prevents what the library does by
+// default: ignoring extra arguments, printing help to standard output on wrong use, cutting
+// values of repeated flags at commas, and showing 0 as the default of a number that has
+// none or another one.
 func (a *App) Command(l Leaf) *cli.Command {
 	for _, f := range l.Flags {
 		switch f := f.(type) {
@@ -104,8 +104,8 @@ func (a *App) Command(l Leaf) *cli.Command {
 	}
 }
 
-// Client talks to the daemon at that socket; with "" to the one that the environment
-// names, else to the first one that answers where nized puts its socket.
+// Client returns a client for the daemon at that socket; "" is the socket named by the
+// environment, or else the first of nized's default sockets that a daemon answers at.
 func (a *App) Client(socket string) *api.Client {
 	var list []string
 	if socket == "" {
@@ -121,11 +121,11 @@ func (a *App) Client(socket string) *api.Client {
 	return client
 }
 
-// note says something beside the answer.
+// note prints a line beside the answer.
 func (a *App) note(line string) { fmt.Fprintln(a.Err, "nizectl: "+display.Clean(line)) }
 
-// checkArgs compares the arguments with their form: capital words in order,
-// [optional] ones last, "..." after one that may be repeated.
+// checkArgs compares the arguments with their form: capital words in order, [optional] ones
+// last, "..." after one that may be repeated.
 func checkArgs(cmd *cli.Command, form string, args []string) error {
 	words := strings.Fields(form)
 	need, most := 0, 0
@@ -160,14 +160,14 @@ func checkArgs(cmd *cli.Command, form string, args []string) error {
 	return nil
 }
 
-// missing is the first argument that is not there.
+// missing returns the first missing argument.
 func missing(words []string, have int) string {
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "[--]" })
 	return strings.Trim(words[have], "[].")
 }
 
-// otherNames are what other programs call the same commands. Of these a group has one
-// at most.
+// otherNames are the names of the same commands in other programs. A group has at most one
+// of each set.
 var otherNames = map[string][]string{
 	"rm": removes, "del": removes, "delete": removes, "remove": removes, "uninstall": removes, "unset": removes, "revoke": removes,
 	"ls": {"list"}, "ps": {"list"}, "all": {"list"},
@@ -185,8 +185,8 @@ var (
 	changes = []string{"edit", "set"}
 )
 
-// UnknownCommand is the action of a group: it was called bare, or with a word
-// that is no command of it.
+// UnknownCommand is the action of a group: it was called without a command, or with an
+// unknown one.
 func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 	path := cmd.FullName()
 	names := Visible(cmd)
@@ -205,10 +205,10 @@ func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 	return Usagef("say what to do: %s %s (%s --help explains them)", path, strings.Join(names, "|"), path)
 }
 
-// shortPath is the command without "nizectl", which starts every message anyway.
+// shortPath returns the command without "nizectl", which begins every message anyway.
 func shortPath(cmd *cli.Command) string { return strings.TrimPrefix(cmd.FullName(), "nizectl ") }
 
-// Visible are the names of the commands that a command has and shows.
+// Visible returns the names of a command's subcommands that aren't hidden.
 func Visible(cmd *cli.Command) []string {
 	var names []string
 	for _, sub := range cmd.Commands {
@@ -219,8 +219,7 @@ func Visible(cmd *cli.Command) []string {
 	return names
 }
 
-// WrongUse turns the library's error about flags into one line that says what
-// to do.
+// WrongUse converts the library's error about flags into one line with a remedy.
 func WrongUse(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	path, text := cmd.FullName(), err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {

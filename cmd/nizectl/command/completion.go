@@ -13,10 +13,10 @@ import (
 	"nize/store"
 )
 
-// Completer asks the daemon for names.
+// Completer requests names from the daemon.
 type Completer func(ctx context.Context, c *api.Client) ([]string, error)
 
-// flagValues are the names that a flag's value can be, by the flag.
+// flagValues completes the values of flags, by flag.
 var flagValues = map[string]Completer{
 	"add": UserNames, "agent": AgentNames, "channel": ChannelNames, "domain": DomainNames, "members": UserNames, "model": ModelNames, "remove": UserNames, "server": ServerNames, "tool": ToolNames, "user": UserNames, "with": audienceNames,
 	"audience": Fixed("mcp", "api"),
@@ -28,15 +28,15 @@ var flagValues = map[string]Completer{
 	"role":     Fixed("admin", "member"),
 }
 
-// Fixed completes what is always the same.
+// Fixed returns a completer of constant names.
 func Fixed(list ...string) Completer {
 	return func(context.Context, *api.Client) ([]string, error) { return list, nil }
 }
 
-// filesLine asks the shell for names of files: it offers none by itself.
+// filesLine makes the shell complete file names, which it doesn't do by itself.
 const filesLine = ":files"
 
-// takesFile says whether the next argument of a form is a file.
+// takesFile reports whether the next argument of a form is a file.
 func takesFile(form string, args []string) bool {
 	words := strings.Fields(strings.ReplaceAll(form, "[--] ", ""))
 	if len(args) >= len(words) || len(args) > 0 && strings.HasPrefix(args[len(args)-1], "-") {
@@ -45,9 +45,9 @@ func takesFile(form string, args []string) bool {
 	return strings.Trim(words[len(args)], "[].") == "FILE"
 }
 
-// complete offers flags, subcommands, and live names for the first argument
-// and for the flags of [flagValues]. It says nothing where there is no daemon.
-// It never runs in Before, which the library also calls here.
+// complete completes flags, subcommands, and live names for the first argument and for the
+// flags of [flagValues]. It prints nothing if there is no daemon. It never runs in Before,
+// which the library also calls here.
 func (a *App) complete(l Leaf) cli.ShellCompleteFunc {
 	return func(ctx context.Context, cmd *cli.Command) {
 		args := cmd.Args().Slice()
@@ -68,7 +68,7 @@ func (a *App) complete(l Leaf) cli.ShellCompleteFunc {
 	}
 }
 
-// flagAwaiting is the flag that lacks its value at the end of the line, where the
+// flagAwaiting returns the flag that lacks its value at the end of the line, where the
 // library leaves it among the arguments.
 func flagAwaiting(cmd *cli.Command, args []string) interface {
 	cli.Flag
@@ -98,14 +98,14 @@ func (a *App) offer(ctx context.Context, cmd *cli.Command, names Completer) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.TabWait)
 	defer cancel()
-	quiet := *a // notes would stand in the line that is being typed
+	quiet := *a // notes would appear in the line being typed
 	quiet.Err = io.Discard
 	client := quiet.Client(cmd.String("socket"))
 	client.Warn = nil
 	defer client.Close()
 	all, err := names(ctx, client)
 	if err != nil {
-		return // a half-typed line is no place for an error
+		return // an error would appear in the line being typed
 	}
 	for _, name := range all {
 		if completable(name) {
@@ -114,8 +114,8 @@ func (a *App) offer(ctx context.Context, cmd *cli.Command, names Completer) {
 	}
 }
 
-// completable says whether a name may be handed to a shell: bash expands what
-// it gets ($(…) too).
+// completable reports whether a name may be passed to a shell: bash expands completions,
+// including $(…).
 func completable(name string) bool {
 	if name == "" || name[0] == '-' {
 		return false

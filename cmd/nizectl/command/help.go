@@ -10,23 +10,22 @@ import (
 	"nize/cmd/nizectl/display"
 )
 
-// appKey is where the root command keeps the [App].
+// appKey is the key of the [App] in the root command.
 const appKey = "app"
 
-// Root makes cmd, whose commands are there, the root of the program: it gives
-// them their short names, and its help the width of the terminal.
+// Root makes cmd, with its commands, the root of the program: it adds their short names,
+// and sets the width of its help to the terminal's.
 func (a *App) Root(cmd *cli.Command) {
 	AddAliases(cmd)
 	cmd.Metadata = map[string]any{appKey: a}
 }
 
-// PrintHelp writes the help of a command. It takes the place of the library's
-// printer, which sorts groups of commands by name and can't wrap a line at the
-// width of a terminal.
+// PrintHelp prints the help of a command. It replaces the library's printer, which sorts
+// groups of commands by name and can't wrap lines to the width of a terminal.
 func PrintHelp(w io.Writer, _ string, data any) {
 	cmd, ok := data.(*cli.Command)
 	if !ok {
-		return // the library calls it with nothing else
+		return // the library passes nothing else
 	}
 	a, ok := cmd.Root().Metadata[appKey].(*App)
 	if !ok {
@@ -56,7 +55,7 @@ func PrintHelp(w io.Writer, _ string, data any) {
 	fmt.Fprint(w, h.String()) // the writer keeps the error for run
 }
 
-// PrintPairs writes one more section of help.
+// PrintPairs prints one more section of help.
 func (a *App) PrintPairs(title string, rows [][2]string) {
 	h := helpText{a: a, wide: a.helpColumns()}
 	h.head(strings.ToUpper(title))
@@ -64,7 +63,7 @@ func (a *App) PrintPairs(title string, rows [][2]string) {
 	a.Line("\n%s", strings.TrimRight(h.String(), "\n"))
 }
 
-// helpColumns is where help breaks its lines; 0 is nowhere.
+// helpColumns returns the width to which help is wrapped; 0 is unlimited.
 func (a *App) helpColumns() int {
 	if !a.OutTTY || a.Columns == nil {
 		return 0
@@ -72,7 +71,7 @@ func (a *App) helpColumns() int {
 	return min(a.Columns(), 100)
 }
 
-// usageLine is how a command is called.
+// usageLine returns the synopsis of a command.
 func usageLine(cmd *cli.Command) string {
 	line := cmd.FullName()
 	if len(cmd.VisibleFlags()) > 0 {
@@ -84,7 +83,7 @@ func usageLine(cmd *cli.Command) string {
 	return strings.TrimSpace(line + " " + cmd.ArgsUsage)
 }
 
-// helpText is the text that is being written.
+// helpText builds a help text.
 type helpText struct {
 	strings.Builder
 	a    *App
@@ -98,7 +97,7 @@ func (h *helpText) head(title string) {
 	h.WriteString(h.a.Paint(Bold, title+":") + "\n")
 }
 
-// text writes a paragraph, indented.
+// text adds a paragraph, indented.
 func (h *helpText) text(indent int, s string) {
 	pad := strings.Repeat(" ", indent)
 	for _, row := range breakWords(s, h.wide-indent) {
@@ -106,11 +105,12 @@ func (h *helpText) text(indent int, s string) {
 	}
 }
 
-// leastColumn is what the second column of a pair must have to stand beside the first.
+// leastColumn is the minimum width for putting the second column of a pair beside the
+// first.
 const leastColumn = 24
 
-// pairs writes rows of two columns. If the terminal is too narrow for both, the
-// second stands below the first.
+// pairs adds rows of two columns. If the terminal is too narrow for both, the second is
+// below the first.
 func (h *helpText) pairs(indent int, rows [][2]string) {
 	first := 0
 	for _, row := range rows {
@@ -136,8 +136,8 @@ func (h *helpText) pairs(indent int, rows [][2]string) {
 	}
 }
 
-// commands writes the commands below cmd, in their categories if they have some,
-// both in the order in which they were given.
+// commands adds the commands below cmd, in their categories if they have some, both in the
+// given order.
 func (h *helpText) commands(cmd *cli.Command) {
 	var order []string
 	rows := map[string][][2]string{}
@@ -173,8 +173,8 @@ func (h *helpText) flags(title string, flags []cli.Flag) {
 	h.pairs(3, rows)
 }
 
-// breakWords breaks a text into lines of at most so many columns, between words;
-// a word that is longer stands alone. Without a width it is one line.
+// breakWords breaks a text between words into lines of at most that many columns; a longer
+// word gets its own line. Without a width it is one line.
 func breakWords(s string, most int) []string {
 	if most <= 0 || display.Width(s) <= most {
 		return []string{s}

@@ -10,13 +10,13 @@ import (
 	"nize/store"
 )
 
-// ID is something that has one, and a word on what it is.
+// ID is an id and a description of its object.
 type ID struct{ ID, About string }
 
-// Finder lists what an id may be the id of, the newest last or first.
+// Finder returns the objects with ids of one kind, newest first or last.
 type Finder func(ctx context.Context, c *api.Client) ([]ID, error)
 
-// names makes a finder complete ids.
+// names returns a completer for the ids.
 func (f Finder) names() Completer {
 	if f == nil {
 		return nil
@@ -27,15 +27,15 @@ func (f Finder) names() Completer {
 	}
 }
 
-// leastHead is how much of an id must be given: it begins with the time, and less
-// would be a head of all of a month.
+// leastHead is the minimum length of an id's prefix: an id begins with the time, and a
+// shorter one would match all ids of a month.
 const leastHead = 4
 
-// shownMatches is how many ids an ambiguous head lists.
+// shownMatches is how many ids an error about an ambiguous prefix lists.
 const shownMatches = 8
 
-// WholeID returns the id that given is, or is the head of. What is the head of none
-// is returned as it is: the daemon says that it isn't there.
+// WholeID returns the id that given is, or is a prefix of. If it is a prefix of none, it is
+// returned unchanged, and the daemon returns the error.
 func WholeID(ctx context.Context, c *api.Client, given string, find Finder) (string, error) {
 	head := strings.ToUpper(strings.TrimSpace(given))
 	if store.ValidID(head) {

@@ -17,20 +17,19 @@ import (
 	"nize/daemon/peer"
 )
 
-// dialTime bounds how long one socket is tried.
+// dialTime limits a connection attempt to one socket.
 const dialTime = time.Second
 
-// probeTime bounds how long one of several daemons may take to answer.
+// probeTime limits the response time of one of several daemons.
 const probeTime = 3 * time.Second
 
-// findSocket returns the first of the sockets at which a daemon listens that may be
-// trusted, and says so if there are several. If the first one does not answer within that
-// time, the next one is used. Only if nothing listens at any of them
-// is there no daemon: one that may not be opened, or is somebody else's, is an error
-// that says that.
+// findSocket returns the first of the sockets with a trusted daemon that listens, and
+// prints a note if there are several. If the first one does not respond within that time,
+// the next one is used. It returns "no daemon" only if none listens at any of them: if a
+// socket may not be opened, or belongs to another user, the error says so.
 func findSocket(list []string, within time.Duration, say func(string)) (string, error) {
 	var answering []string
-	var files []os.FileInfo // of those: one socket may have several paths
+	var files []os.FileInfo // of these sockets: one may have several paths
 	var refused error
 	for _, socket := range list {
 		file, err := os.Stat(socket)
@@ -41,7 +40,7 @@ func findSocket(list []string, within time.Duration, say func(string)) (string, 
 		switch {
 		case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 			err = api.ForbiddenSocket(socket)
-		case errors.Is(err, syscall.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded): // its queue is full
+		case errors.Is(err, syscall.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded): // its backlog is full
 			err = api.Mute(socket, dialTime)
 		case err == nil:
 			err = checkListener(conn, socket)
@@ -61,7 +60,7 @@ func findSocket(list []string, within time.Duration, say func(string)) (string, 
 		return "", refused
 	case len(answering) == 0:
 		return "", api.NoDaemon(list...)
-	case len(answering) == 1: // its first request shows whether it answers
+	case len(answering) == 1: // its first request shows whether it responds
 		return answering[0], nil
 	}
 	live := probeSockets(answering, within)
@@ -76,8 +75,7 @@ func findSocket(list []string, within time.Duration, say func(string)) (string, 
 	return live[0], nil
 }
 
-// probeSockets returns the sockets at which a daemon answers requests, all asked at
-// once.
+// probeSockets returns the sockets at which a daemon responds; it probes all concurrently.
 func probeSockets(list []string, within time.Duration) []string {
 	mute := make([]bool, len(list))
 	var all sync.WaitGroup
@@ -98,10 +96,10 @@ func probeSockets(list []string, within time.Duration) []string {
 	return live
 }
 
-// checkListener refuses a daemon of somebody who has no business with this one's
-// secrets: anybody can listen in a directory that is theirs, and root, asked to
-// send a key there, would. The listener must be root's, the caller's own (also if
-// they became root by sudo), or belong to the owner of the data directory.
+// checkListener refuses a daemon of an unrelated user: anyone can listen in a directory of
+// their own, and root, told to send a key there, would. The listener must be root's, the
+// caller's own (also if they became root by sudo), or belong to the owner of the data
+// directory.
 func checkListener(c net.Conn, socket string) error {
 	uid, _, err := peer.IDs(c)
 	if err != nil {
@@ -111,7 +109,7 @@ func checkListener(c net.Conn, socket string) error {
 		return nil
 	}
 	if before, ok := api.UserBefore(); ok && before == strconv.FormatUint(uint64(uid), 10) {
-		return nil // who runs this as root
+		return nil // the user who became root
 	}
 	for _, dir := range api.DataDirs() {
 		if fi, err := os.Stat(dir); err == nil {

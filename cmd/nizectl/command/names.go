@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// ServerNames and the other …Names here are Completers of more than one noun.
+// ServerNames and the other …Names here are Completers used by more than one noun.
 func ServerNames(ctx context.Context, c *api.Client) ([]string, error) {
 	items, err := api.ListServers.Call(ctx, c, api.Empty{})
 	return Each(items.Items, func(s api.ServerView) string { return s.Server.Name }), err
@@ -20,7 +20,7 @@ func ToolNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return Each(items.Items, func(t api.ToolView) string { return t.ID }), err
 }
 
-// audienceNames are those with whom a server can be shared.
+// audienceNames returns those with whom a server can be shared.
 func audienceNames(ctx context.Context, c *api.Client) ([]string, error) {
 	groups, err := api.ListGroups.Call(ctx, c, api.Empty{})
 	users, usersErr := UserNames(ctx, c)
@@ -38,7 +38,7 @@ func AgentNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return Each(list.Items, func(a store.Agent) string { return a.ID }), err
 }
 
-// ChannelNames offers the ids that a platform shows; the daemon knows whose.
+// ChannelNames returns the ids that a platform shows; the daemon determines the platform.
 func ChannelNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := api.ListChannels.Call(ctx, c, api.Empty{})
 	return Each(list.Items, func(v api.ChannelView) string { return v.Place[strings.LastIndexByte(v.Place, ':')+1:] }), err
@@ -54,8 +54,8 @@ func UserNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return Each(list.Items, func(u store.User) string { return u.Name }), err
 }
 
-// UserNames are the names behind ids. Who may not list people gets none, and is
-// shown the ids.
+// UserNames returns the names of users by id. If the caller may not list users, it returns
+// none, and ids are shown.
 func (c *Call) UserNames(ctx context.Context) map[string]string {
 	list, err := api.ListUsers.Call(ctx, c.API, api.Empty{})
 	if err != nil {

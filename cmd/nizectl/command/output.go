@@ -24,12 +24,12 @@ const (
 	Faint  = "2"
 )
 
-// colourful says whether standard output wants colours (no-color.org).
+// colourful reports whether standard output wants colors (no-color.org).
 func (a *App) colourful() bool {
 	return a.OutTTY && a.Env("NO_COLOR") == "" && a.Env("TERM") != "dumb"
 }
 
-// Paint colours a word where standard output wants it.
+// Paint colors a word if standard output wants colors.
 func (a *App) Paint(colour, s string) string {
 	if colour == "" || s == "" || !a.colourful() {
 		return s
@@ -37,12 +37,12 @@ func (a *App) Paint(colour, s string) string {
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
 }
 
-// Line writes a line of the answer. Its arguments must be clean.
+// Line prints a line of the answer. Its arguments must be clean.
 func (a *App) Line(format string, args ...any) {
 	fmt.Fprintf(a.Out, format+"\n", args...) // the writer keeps the error for run
 }
 
-// PageFlags are those of a list that is shown a page at a time.
+// PageFlags returns the flags of a list that is shown in pages.
 func PageFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "limit", Usage: "so many to a page, at most 500 (default: 50)"},
@@ -50,28 +50,28 @@ func PageFlags() []cli.Flag {
 	}
 }
 
-// More says how a list goes on; next is "" at its end.
+// More prints how to continue a list; next is "" at its end.
 func (a *App) More(next string) {
 	if next != "" {
 		a.Note("there are more: --cursor %s", printable.ShellWord(next))
 	}
 }
 
-// Note writes a line that is no part of the answer.
+// Note prints a line that is not part of the answer.
 func (a *App) Note(format string, args ...any) {
 	a.Out.Flush() // keeps the order on a terminal; the writer keeps the error
 	fmt.Fprintln(a.Err, display.Clean(fmt.Sprintf(format, args...)))
 }
 
-// Field writes "name: value" aligned, and nothing for an empty value.
+// Field prints "name: value" aligned, and nothing for an empty value.
 func (a *App) Field(name, value string) {
 	if value != "" {
 		a.Line("%s %s", a.Paint(Bold, fmt.Sprintf("%-12s", name+":")), a.Wrap(display.Clean(value), 13))
 	}
 }
 
-// Wrap breaks a text, which begins at column indent of a terminal, between
-// words, and indents what follows. Elsewhere it stays as it is.
+// Wrap breaks a text, which begins at column indent of a terminal, between words, and
+// indents the following lines. Without a terminal it returns the text unchanged.
 func (a *App) Wrap(s string, indent int) string {
 	available := 0
 	if a.OutTTY {
@@ -98,8 +98,8 @@ func (a *App) Wrap(s string, indent int) string {
 	return b.String()
 }
 
-// Busy says on a terminal's standard error what takes its time; the function
-// returned wipes it away.
+// Busy shows on a terminal's standard error what is in progress; the returned function
+// removes it.
 func (a *App) Busy(format string, args ...any) (done func()) {
 	if !a.ErrTTY || a.Env("TERM") == "dumb" {
 		return func() {}
@@ -108,8 +108,8 @@ func (a *App) Busy(format string, args ...any) (done func()) {
 	return func() { fmt.Fprint(a.Err, "\r\x1b[K") }
 }
 
-// Progress is busy for what goes on and on: show replaces the line, ten times a
-// second at most, and done wipes it away.
+// Progress is Busy with changing text: show replaces the line, at most ten times a second,
+// and done removes it.
 func (a *App) Progress() (show func(format string, args ...any), done func()) {
 	if !a.ErrTTY || a.Env("TERM") == "dumb" {
 		return func(string, ...any) {}, func() {}
@@ -127,7 +127,7 @@ func (a *App) Progress() (show func(format string, args ...any), done func()) {
 		}
 }
 
-// PrintJSON writes v indented, as one document.
+// PrintJSON prints v indented, as one document.
 func (a *App) PrintJSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -140,7 +140,7 @@ func (a *App) PrintJSON(v any) error {
 	return nil
 }
 
-// PrintJSONLine writes v as one line of a stream, at once.
+// PrintJSONLine prints v as one line of a stream, without buffering.
 func (a *App) PrintJSONLine(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -152,7 +152,8 @@ func (a *App) PrintJSONLine(v any) error {
 	return a.Flush()
 }
 
-// Flush sends what is printed so far; a stream that nobody reads any more ends.
+// Flush writes the buffered output. It returns the error that ends a stream without a
+// reader.
 func (a *App) Flush() error {
 	if err := a.Out.Flush(); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
@@ -160,7 +161,7 @@ func (a *App) Flush() error {
 	return nil
 }
 
-// Items keeps an empty list from being null.
+// Items makes JSON encode an empty list as [] instead of null.
 func Items[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -168,7 +169,7 @@ func Items[T any](list []T) []T {
 	return list
 }
 
-// PrettyJSON indents JSON for reading, keys and numbers as they are.
+// PrettyJSON indents JSON for reading, with keys and numbers unchanged.
 func PrettyJSON(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {
@@ -177,7 +178,7 @@ func PrettyJSON(raw json.RawMessage) string {
 	return b.String()
 }
 
-// Indent puts spaces before every line of a text.
+// Indent indents every line of a text.
 func Indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
@@ -191,14 +192,14 @@ func Clip(s string, most int) string {
 	return strings.TrimSpace(string([]rune(s)[:most-1])) + "…"
 }
 
-// When is a time for people: how long ago or until.
+// When formats a time for people: how long ago or until.
 func (a *App) When(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	d := a.Now().Sub(t)
 	if d < 0 {
-		return "in " + Span(-d+time.Second) // 90 days don't become 89 while they are printed
+		return "in " + Span(-d+time.Second) // so that 90 days don't become 89 while they are printed
 	}
 	if d < 5*time.Second {
 		return "now"
@@ -206,7 +207,7 @@ func (a *App) When(t time.Time) string {
 	return Span(d) + " ago"
 }
 
-// Span is a duration in its one biggest unit.
+// Span formats a duration in its largest unit.
 func Span(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
@@ -219,7 +220,7 @@ func Span(d time.Duration) string {
 	return strconv.Itoa(int(d.Hours()/24)) + " d"
 }
 
-// Millis is a measured time for people.
+// Millis formats a measured time for people.
 func Millis(ms float64) string {
 	switch {
 	case ms == 0:
@@ -232,7 +233,7 @@ func Millis(ms float64) string {
 	return strconv.FormatFloat(ms/1000, 'f', 1, 64) + " s"
 }
 
-// Count is "1 tool" or "3 tools".
+// Count returns "1 tool" or "3 tools".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -240,8 +241,7 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// FollowEnd makes a person's Ctrl-C the end of a --follow, about which nothing is
-// to be said.
+// FollowEnd returns nil if Ctrl-C ended a --follow.
 func FollowEnd(ctx context.Context, follow bool, err error) error {
 	if follow && ctx.Err() != nil {
 		return Failf(ExitInterrupted, "")
@@ -249,8 +249,8 @@ func FollowEnd(ctx context.Context, follow bool, err error) error {
 	return err
 }
 
-// Report prints v as JSON, or else a sentence on what was done, which is no
-// answer and goes to standard error.
+// Report prints v as JSON, or else a sentence about what was done, which is not an answer
+// and is printed to standard error.
 func (c *Call) Report(v any, format string, args ...any) error {
 	if c.JSON {
 		return c.PrintJSON(v)
@@ -259,7 +259,7 @@ func (c *Call) Report(v any, format string, args ...any) error {
 	return nil
 }
 
-// Removed reports that something is gone.
+// Removed reports that something was removed.
 func (c *Call) Removed(what, name string) error {
 	return c.Report(struct {
 		Removed string `json:"removed"`

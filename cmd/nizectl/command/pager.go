@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Page shows a long text: in the person's pager on a terminal that has fewer rows,
-// and otherwise as it is. The text must be clean.
+// Page prints a long text: in the person's pager if the terminal has fewer rows, otherwise
+// directly. The text must be clean.
 func (a *App) Page(text string) error {
 	if err := a.Flush(); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (a *App) Page(text string) error {
 	return errors.Join(err, a.Flush())
 }
 
-// Paged is Page for what write prints.
+// Paged is Page for the output of write.
 func (a *App) Paged(write func()) error {
 	var text bytes.Buffer
 	out := a.Out
@@ -41,7 +41,7 @@ func (a *App) Paged(write func()) error {
 	return a.Page(text.String())
 }
 
-// pager is the program that shows pages, "" for none.
+// pager returns the pager program, "" for none.
 func (a *App) pager() string {
 	if !a.InTTY || !a.OutTTY || a.Env("TERM") == "dumb" || a.Rows == nil || a.Rows() <= 0 {
 		return ""
@@ -55,19 +55,19 @@ func (a *App) pager() string {
 	return "less"
 }
 
-// runPager runs the program with its arguments and gives it the text.
+// runPager runs the program with its arguments and the text as its input.
 func runPager(program, text string, env func(string) string) error {
 	argv := strings.Fields(program)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), os.Stdout, os.Stderr
 	cmd.Env = os.Environ()
 	if env("LESS") == "" {
-		cmd.Env = append(cmd.Env, "LESS=FRX") // colours, and no page for what fits
+		cmd.Env = append(cmd.Env, "LESS=FRX") // colors, and no pager for a text that fits
 	}
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) || errors.Is(err, syscall.EPIPE) {
-		return nil // it was left before its end
+		return nil // the user quit before its end
 	}
 	return err
 }

@@ -14,19 +14,19 @@ import (
 	"nize/cmd/nizectl/display"
 )
 
-// MaxSecret bounds a key or credential from outside.
+// MaxSecret limits a key or credential from outside.
 const MaxSecret = 64 << 10
 
-// maxInput bounds arguments and texts read from a file or standard input.
+// maxInput limits arguments and texts read from a file or standard input.
 const maxInput = 1 << 20
 
-// YesFlag is the flag that answers what [Call.Confirm] asks.
+// YesFlag returns the flag that answers [Call.Confirm].
 func YesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "don't ask"}
 }
 
-// Confirm asks before what can't be undone. Without a terminal there is nobody
-// to ask, so --yes must say it.
+// Confirm asks for confirmation before an irreversible action. Without a terminal it
+// requires --yes.
 func (c *Call) Confirm(format string, args ...any) error {
 	if c.Cmd.Bool("yes") {
 		return nil
@@ -38,8 +38,8 @@ func (c *Call) Confirm(format string, args ...any) error {
 	return c.Ask(question)
 }
 
-// AskLine puts a question that is answered in one line; the end of the input is
-// a refusal by the person.
+// AskLine asks a question that is answered in one line; the end of the input counts as a
+// refusal by the person.
 func (c *Call) AskLine(question string) (string, error) {
 	fmt.Fprint(c.Err, question)
 	answer, err := c.reader().ReadString('\n')
@@ -52,8 +52,8 @@ func (c *Call) AskLine(question string) (string, error) {
 	return strings.TrimSpace(answer), nil
 }
 
-// Ask puts a yes-or-no question; anything but yes is a refusal by the person,
-// who sees no error for it but gets exit 1.
+// Ask asks a yes-or-no question; any answer except yes is a refusal by the person, which
+// prints no error but exits with 1.
 func (c *Call) Ask(question string) error {
 	fmt.Fprintf(c.Err, "%s [y/N] ", question)
 	answer, err := c.reader().ReadString('\n')
@@ -67,8 +67,7 @@ func (c *Call) Ask(question string) error {
 	return &Failure{Code: 1, text: "not done"}
 }
 
-// AskLine puts a question and returns the line that answers it, which may be
-// empty.
+// AskLine asks a question and returns the line that answers it, which may be empty.
 func (a *App) AskLine(question string) (string, error) {
 	fmt.Fprint(a.Err, display.Clean(question))
 	line, err := readLine(a.reader(), maxInput)
@@ -90,7 +89,8 @@ func (a *App) TypedLine(question string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// OneWord refuses a key with spaces or control characters: it goes into a header.
+// OneWord returns an error for a key with spaces or control characters, because it is sent
+// in a header.
 func OneWord(key string, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -102,7 +102,7 @@ func OneWord(key string, err error) (string, error) {
 	return key, nil
 }
 
-// reader is standard input; one buffer serves all who read from it.
+// reader returns the buffered standard input, shared by all who read from it.
 func (a *App) reader() *bufio.Reader {
 	if a.stdin == nil {
 		a.stdin = bufio.NewReader(a.In)
@@ -110,8 +110,8 @@ func (a *App) reader() *bufio.Reader {
 	return a.stdin
 }
 
-// SecretLine reads one secret: without echo from a terminal, else one line of
-// standard input.
+// SecretLine reads one secret: without echo from a terminal, otherwise one line of standard
+// input.
 func (a *App) SecretLine(what string) (string, error) {
 	if a.InTTY {
 		return a.prompt(what)
@@ -123,8 +123,8 @@ func (a *App) SecretLine(what string) (string, error) {
 	return CheckSecret(what, line)
 }
 
-// OptionalLine is SecretLine for what there may be none of: an empty line, or
-// the end of standard input, is none.
+// OptionalLine is SecretLine for an optional secret: an empty line, or the end of standard
+// input, is none.
 func (a *App) OptionalLine(what string) (string, error) {
 	if a.InTTY {
 		text, err := a.promptHidden(what, "not shown; none: Enter")
@@ -143,8 +143,8 @@ func (a *App) OptionalLine(what string) (string, error) {
 	return CheckSecret(what, line)
 }
 
-// SkipBlank passes over empty lines of standard input, such as those between two
-// tokens in a file.
+// SkipBlank skips empty lines of standard input, such as those between two tokens in a
+// file.
 func (a *App) SkipBlank() {
 	if a.InTTY {
 		return
@@ -152,14 +152,14 @@ func (a *App) SkipBlank() {
 	for {
 		b, err := a.reader().Peek(1)
 		if err != nil || b[0] != '\n' && b[0] != '\r' {
-			return // who reads next tells the error
+			return // the next read returns the error
 		}
-		_, _ = a.reader().Discard(1) // it was peeked at
+		_, _ = a.reader().Discard(1) // can't fail: it was peeked at
 	}
 }
 
-// SecretText reads one secret: without echo from a terminal, else all of
-// standard input, since a private key has several lines.
+// SecretText reads one secret: without echo from a terminal, otherwise all of standard
+// input, since a private key has several lines.
 func (a *App) SecretText(what string) (string, error) {
 	if a.InTTY {
 		return a.prompt(what)
@@ -171,7 +171,7 @@ func (a *App) SecretText(what string) (string, error) {
 	return CheckSecret(what, string(b))
 }
 
-// prompt asks at the terminal without echo.
+// prompt prompts at the terminal without echo.
 func (a *App) prompt(what string) (string, error) {
 	text, err := a.promptHidden(what, "not shown")
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *App) promptHidden(what, note string) (string, error) {
 	return string(b), nil
 }
 
-// CheckSecret returns a key without what surrounds it, or says why it is none.
+// CheckSecret returns a key without surrounding white space, or an error if it is invalid.
 func CheckSecret(what, text string) (string, error) {
 	text = strings.TrimRight(text, "\r\n")
 	switch {
@@ -202,7 +202,7 @@ func CheckSecret(what, text string) (string, error) {
 	return text, nil
 }
 
-// readLine reads up to a newline or the end, at most so many bytes.
+// readLine reads up to a newline or the end, at most that many bytes.
 func readLine(r *bufio.Reader, most int) (string, error) {
 	var line []byte
 	for {
@@ -219,7 +219,7 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 	}
 }
 
-// readMost reads all, at most so many bytes.
+// readMost reads everything, at most that many bytes.
 func readMost(r io.Reader, most int) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if err != nil {
@@ -231,8 +231,8 @@ func readMost(r io.Reader, most int) ([]byte, error) {
 	return b, nil
 }
 
-// TextOrFile gives a flag's or argument's text: itself, "@FILE", or "-" for
-// standard input.
+// TextOrFile returns the text of a flag or argument: itself, "@FILE", or "-" for standard
+// input.
 func (a *App) TextOrFile(what, value string) (string, error) {
 	switch {
 	case value == "-":

@@ -7,7 +7,7 @@ import (
 	"nize/cmd/nizectl/display"
 )
 
-// StateColour is the colour of a state's word.
+// StateColour returns the color of a state's word.
 func StateColour(state string) string {
 	switch state {
 	case "ready", "active", "done", "accepted", "enabled", "connected", "yes", "recovered":
@@ -26,22 +26,22 @@ func StateColour(state string) string {
 type Table struct {
 	a    *App
 	rows [][]string
-	// state is the column whose words are coloured, -1 for none.
+	// State is the column whose words are colored, -1 for none.
 	State int
-	// right holds the columns that are numbers.
+	// right holds the numeric columns.
 	right map[int]bool
 	// cut holds the columns of free text, which may be shortened on a terminal.
 	cut []int
 }
 
-// Table starts one with its head.
+// Table returns a new table with its header.
 func (a *App) Table(head ...string) *Table {
 	t := &Table{a: a, State: -1}
 	t.Row(head...)
 	return t
 }
 
-// Numbers sets the columns that are aligned to the right.
+// Numbers sets the right-aligned columns.
 func (t *Table) Numbers(columns ...int) *Table {
 	t.right = map[int]bool{}
 	for _, c := range columns {
@@ -50,23 +50,22 @@ func (t *Table) Numbers(columns ...int) *Table {
 	return t
 }
 
-// Text names the columns of free text: one line each, whole in a pipe. On a
-// terminal that the table is too wide for they are cut between words, the widest
-// first; names, ids and commands, which people copy, never are.
+// Text sets the columns of free text: one line each, uncut in a pipe. If the table is too
+// wide for a terminal, they are cut between words, the widest first; names, ids and
+// commands, which people copy, are never cut.
 func (t *Table) Text(columns ...int) *Table {
 	t.cut = columns
 	return t
 }
 
-// leastText is what stays of a column that is shortened.
+// leastText is the minimum width of a shortened column.
 const leastText = 12
 
-// mostPadding is how wide a column is made in a pipe; a longer cell stands out.
+// mostPadding is the maximum column width in a pipe; a longer cell exceeds it.
 const mostPadding = 60
 
-// fit takes what is too much for the terminal from the columns of text, and says
-// how many columns stand in the first line of a row. The others follow below it,
-// by their names.
+// fit narrows the columns of text to the terminal's width, and returns how many columns are
+// in the first line of a row. The others follow below it with their names.
 func (t *Table) fit(widths []int) int {
 	most := 0
 	if t.a.OutTTY {
@@ -96,7 +95,7 @@ func (t *Table) fit(widths []int) int {
 	}
 }
 
-// Row adds a line.
+// Row adds a row.
 func (t *Table) Row(cells ...string) {
 	for i, cell := range cells {
 		if slices.Contains(t.cut, i) {
@@ -107,7 +106,7 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// Print writes the table, or the sentence for an empty one to standard error.
+// Print prints the table, or, if it is empty, the sentence to standard error.
 func (t *Table) Print(empty string) {
 	if len(t.rows) == 1 {
 		t.a.Note("%s", empty)
@@ -120,7 +119,7 @@ func (t *Table) Print(empty string) {
 		}
 	}
 	first := t.fit(widths)
-	if !t.a.OutTTY { // one long cell must not widen every row; what is cut to fit is so on a terminal alone
+	if !t.a.OutTTY { // one long cell must not widen every row; cells are cut on a terminal only
 		for i := range widths {
 			widths[i] = min(widths[i], mostPadding)
 		}
@@ -156,7 +155,7 @@ func (t *Table) Print(empty string) {
 	}
 }
 
-// painted is a cell in its colour.
+// painted returns a cell in its color.
 func (t *Table) painted(row, column int, cell string) string {
 	switch {
 	case row == 0:

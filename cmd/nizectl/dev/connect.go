@@ -11,31 +11,31 @@ import (
 	"nize/store"
 )
 
-// connected is what --connect adds to what is printed with --json.
+// connected is the additional --json output with --connect.
 type connected struct {
-	Claim  string    `json:"claim"` // the line that makes its sender an admin
+	Claim  string    `json:"claim"` // the message that makes its sender an admin
 	Until  time.Time `json:"claim_expires"`
-	Away   string    `json:"away,omitempty"`   // the workspace whose account waits meanwhile
-	Mended bool      `json:"mended,omitempty"` // what an earlier run left was put back first
+	Away   string    `json:"away,omitempty"`   // the workspace whose account is inactive meanwhile
+	Mended bool      `json:"mended,omitempty"` // the remains of an earlier run were restored first
 }
 
-// putBackTime is how long the daemon may take to undo it all.
+// putBackTime is how long the daemon may take to restore everything.
 const putBackTime = 30 * time.Second
 
-// connect lets the daemon work on the double until the command is interrupted.
-// The daemon undoes it: when it is asked to here, and by itself when this process
-// is gone, whatever ended it.
+// connect makes the daemon use the double until the command is interrupted. The daemon
+// restores its own state when this command requests it, or by itself when this process ends
+// for any reason.
 func connect(ctx context.Context, c *command.Call, d double) error {
 	req := api.ConnectDoubleRequest{Name: d.name, APIURL: d.out.APIURL, Team: d.team, People: d.people()}
 	for _, token := range d.tokens {
 		req.Tokens = append(req.Tokens, api.NewSecret(token))
 	}
-	// A signal must not cut this connection: the daemon is asked to undo it
-	// first, which tells how that went.
+	// A signal must not cut this connection: the daemon first gets a request to restore its
+	// state, which returns the result.
 	held, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
-	begun := make(chan api.ConnectedDouble, 1) // the one line
-	ended := make(chan error, 1)               // why it is over
+	begun := make(chan api.ConnectedDouble, 1) // capacity for the single line
+	ended := make(chan error, 1)               // the error that ended it
 	go func() {
 		var last error
 		for line, err := range api.ConnectDouble.Call(held, c.API, req) {
@@ -70,14 +70,14 @@ func connect(ctx context.Context, c *command.Call, d double) error {
 	_, err := api.DisconnectDouble.Call(undo, c.API, api.BotRequest{Name: d.name})
 	release()
 	<-ended
-	if err != nil && !errors.Is(err, store.ErrNotFound) { // which it is where nothing had begun
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // returned if nothing had begun
 		return command.Failf(api.ExitCode(err), "nized could not put back what was before: %s; it tries again when it starts, and before the next nizectl dev %s --connect", display.Clean(err.Error()), d.name)
 	}
 	c.Note("nized is as it was before")
 	return nil
 }
 
-// printConnected says where the page is and what to type there.
+// printConnected prints the page's URL and the message to type there.
 func printConnected(c *command.Call, d double, made api.ConnectedDouble) (err error) {
 	d.page.Suggest(made.Send)
 	if c.JSON {

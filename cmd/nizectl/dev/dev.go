@@ -1,6 +1,8 @@
-// Package dev serves pretended platforms on this machine, with a page to act as
-// their people: `nizectl dev slack` and `nizectl dev discord`. With --connect the
-// daemon works on one until the command ends.
+// Package dev serves simulated Slack and Discord platforms on this machine, for
+// development.
+//
+// `nizectl dev slack` and `nizectl dev discord` offer a page to act as the platform's
+// people. With --connect the daemon uses the simulation until the command ends.
 package dev
 
 import (
@@ -53,7 +55,7 @@ func connectFlag(title string) cli.Flag {
 	return &cli.BoolFlag{Name: "connect", Usage: "connect nized's bot on " + title + " to it; at the end its account and address are put back as they were, and its pretended people are removed"}
 }
 
-// pretended is what dev prints with --json.
+// pretended is the --json output of dev.
 type pretended struct {
 	Page          string `json:"page"`
 	APIURL        string `json:"api_url"`
@@ -64,20 +66,20 @@ type pretended struct {
 	*connected           // with --connect
 }
 
-// double is a pretended platform that is served.
+// double is a running simulated platform.
 type double struct {
 	name, title string
 	page        *page.Page
-	tokens      []string // what nized's bot connects with
-	team        string   // where the platform's tokens don't say it
+	tokens      []string // credentials of nized's bot
+	team        string   // set if the platform's tokens don't contain it
 	out         pretended
 	other       string          // the command that connects nized by hand
 	people      func() []string // the identities of its people
 }
 
-// devSlack serves until it is interrupted. The tokens are new each time: any
-// program of this machine can reach the port, and only those who read this
-// terminal should be able to act.
+// devSlack serves until it is interrupted. The tokens are new each time: any program of
+// this machine can reach the port, but only people who read this terminal should be able to
+// act.
 func devSlack(ctx context.Context, c *command.Call) error {
 	listener, err := listenLoopback(c.Cmd.String("listen"))
 	if err != nil {
@@ -113,12 +115,12 @@ func devSlack(ctx context.Context, c *command.Call) error {
 		other: fmt.Sprintf("printf '%%s\\n' %s %s | nizectl bots slack connect", slack.BotToken(), second)})
 }
 
-// slackCommands are the lines that the app's manifest offers.
+// slackCommands returns the lines offered by the app's manifest.
 func slackCommands() (list []page.Command) {
 	for _, cmd := range manifest.Commands() {
 		list = append(list, page.Command{Line: cmd.Name, About: cmd.About})
 		for _, word := range strings.Split(strings.Trim(cmd.Hint, "[]"), "|") {
-			if word = strings.TrimSpace(word); word != "" && word != "question" { // which stands for any text
+			if word = strings.TrimSpace(word); word != "" && word != "question" { // a placeholder for any text
 				list = append(list, page.Command{Line: cmd.Name + " " + word})
 			}
 		}
@@ -126,8 +128,7 @@ func slackCommands() (list []page.Command) {
 	return list
 }
 
-// devDiscord serves until it is interrupted, with a token of its own, as
-// devSlack does.
+// devDiscord serves until it is interrupted, with a new token each time, like devSlack.
 func devDiscord(ctx context.Context, c *command.Call) error {
 	listener, err := listenLoopback(c.Cmd.String("listen"))
 	if err != nil {
@@ -147,8 +148,8 @@ func devDiscord(ctx context.Context, c *command.Call) error {
 		other: fmt.Sprintf("printf '%%s\\n' %s | nizectl bots discord connect --guild %s", discord.BotToken(), discordtest.Guild)})
 }
 
-// untilInterrupted prints what is served and how nized is connected to it, or
-// connects it, and waits.
+// untilInterrupted prints what is served and how to connect nized to it, or connects it,
+// and waits.
 func untilInterrupted(ctx context.Context, c *command.Call, d double) (err error) {
 	if c.Cmd.Bool("connect") {
 		return connect(ctx, c, d)
@@ -170,7 +171,7 @@ func untilInterrupted(ctx context.Context, c *command.Call, d double) (err error
 	return nil
 }
 
-// printed sends off what was printed before something is waited for.
+// printed flushes the output before a wait.
 func printed(c *command.Call, err error) error {
 	if err != nil {
 		return err
@@ -181,14 +182,14 @@ func printed(c *command.Call, err error) error {
 	return nil
 }
 
-// hexText is 32 random characters of the form of a signing secret.
+// hexText returns 32 random characters in the form of a signing secret.
 func hexText() string {
 	raw := make([]byte, 16)
 	_, _ = rand.Read(raw) // never fails
 	return hex.EncodeToString(raw)
 }
 
-// listenLoopback takes a port of the loopback and of nothing else.
+// listenLoopback listens on the loopback interface only.
 func listenLoopback(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

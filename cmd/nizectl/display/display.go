@@ -1,5 +1,4 @@
-// Package display makes what others wrote fit for a terminal: nothing in it acts on
-// the terminal, and it is as wide as it is counted.
+// Package display makes text from outside safe for a terminal and measures its width.
 package display
 
 import (
@@ -11,16 +10,15 @@ import (
 	"nize/store/printable"
 )
 
-// Clean returns s for one line of a terminal, every character seen
-// ([printable.Escape]). Everything that nizectl didn't write itself goes through
-// here, through CleanLines, or, where it is running text, through
-// [printable.Prose].
+// Clean returns s for one line of a terminal, with every character visible
+// ([printable.Escape]). All text that nizectl didn't write itself passes through Clean,
+// CleanLines, or, if it is running text, through [printable.Prose].
 func Clean(s string) string { return printable.Escape(s) }
 
-// CleanLines is Clean for text of several lines: newlines and tabs stay.
+// CleanLines is Clean for text of several lines: newlines and tabs are kept.
 func CleanLines(s string) string { return printable.EscapeLines(s) }
 
-// Width is how many columns a terminal gives to s.
+// Width returns how many columns s takes on a terminal.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -29,10 +27,10 @@ func Width(s string) int {
 	return n
 }
 
-// RuneWidth is how many columns r takes: two for what Unicode calls wide or
-// fullwidth (UAX 11), none for marks and format characters. It counts runes and
-// not grapheme clusters: so do the terminals that most people use (xterm, VTE,
-// tmux), and a line that is counted otherwise breaks a frame there.
+// RuneWidth returns how many columns r takes: two for wide and fullwidth characters (UAX
+// 11), none for marks and format characters. It counts runes instead of grapheme clusters,
+// like the most widely used terminals (xterm, VTE, tmux): otherwise a line would break a
+// frame there.
 func RuneWidth(r rune) int {
 	switch {
 	case r < 0x300:
@@ -47,8 +45,7 @@ func RuneWidth(r rune) int {
 	return 1
 }
 
-// Shorten cuts a text to that many columns; mark, one column wide, says that it
-// was cut.
+// Shorten cuts a text to that many columns; mark, one column wide, marks the cut.
 func Shorten(s string, columns int, mark string) string {
 	if Width(s) <= columns {
 		return s
@@ -62,7 +59,8 @@ func Shorten(s string, columns int, mark string) string {
 	return s
 }
 
-// ShortenWords is Shorten that cuts between words, where that leaves a third of it or more.
+// ShortenWords is Shorten that cuts between words if that leaves a third of the text or
+// more.
 func ShortenWords(s string, columns int, mark string) string {
 	short := Shorten(s, columns, mark)
 	if at := strings.LastIndexByte(short, ' '); short != s && 3*at >= len(short) {
@@ -71,5 +69,5 @@ func ShortenWords(s string, columns int, mark string) string {
 	return short
 }
 
-// CleanJSON escapes within JSON what Clean would; the value stays the same.
+// CleanJSON escapes within JSON what Clean would; the value is unchanged.
 func CleanJSON(b []byte) []byte { return printable.JSON(b) }

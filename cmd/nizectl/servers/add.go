@@ -55,7 +55,7 @@ func addServer(ctx context.Context, c *command.Call) error {
 	}
 	name := add.Server.Name
 	if len(secrets) > 0 {
-		// A server of that name keeps its credentials: they are not ours to replace.
+		// An existing server keeps its credentials: this command must not replace them.
 		if _, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: name}); err == nil {
 			return command.Failf(api.ExitConflict, "server %q already exists; to change it: nizectl servers edit %s", name, name)
 		} else if api.ExitCode(err) != api.ExitNotFound {
@@ -82,7 +82,7 @@ func reportAdded(c *command.Call, view api.ServerView) error {
 	}
 	name := view.Server.Name
 	switch {
-	case view.Unreachable && len(view.Warnings) > 0: // they say why
+	case view.Unreachable && len(view.Warnings) > 0: // the warnings contain the reason
 		c.Note("%s is kept, though it can't be reached", name)
 	case view.Unreachable:
 		c.Note("%s is kept, though it can't be reached: %s", name, view.LastError)
@@ -104,7 +104,7 @@ func reportAdded(c *command.Call, view api.ServerView) error {
 	return nil
 }
 
-// serverFromFlags reads the command line of add without asking anybody.
+// serverFromFlags parses the command line of add without prompting.
 func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 	none := api.AddServerRequest{}
 	if strings.TrimSpace(c.Arg(0)) == "" {
@@ -159,22 +159,22 @@ func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 	if err != nil {
 		return none, nil, err
 	}
-	s.TrustAnnotations = s.Transport == store.OpenAPI // nize makes them itself, of the methods
+	s.TrustAnnotations = s.Transport == store.OpenAPI // nize derives them from the methods
 	api.Change(&s, patch)
 	return api.AddServerRequest{Server: s, Force: c.Cmd.Bool("force")}, secrets, nil
 }
 
-// isURL reports whether a word is the address of a server over HTTP.
+// isURL reports whether a word is the URL of an HTTP server.
 func isURL(word string) bool {
 	lower := strings.ToLower(word)
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
 }
 
-// hostAndPort is an address without its scheme. A command may have such a name, but
-// no port.
+// hostAndPort matches a URL without its scheme. A command may have such a name, but no
+// port.
 var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]+(/.*)?$`)
 
-// setWhere fills in how the server is reached: a command or a URL.
+// setWhere sets how the server is reached: a command or a URL.
 func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	s.Transport = store.Transport(c.Cmd.String("transport"))
 	if c.Cmd.IsSet("openapi") || c.Cmd.IsSet("base-url") {
@@ -233,7 +233,7 @@ func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	return nil
 }
 
-// setDocument fills in how the service of an OpenAPI document is reached.
+// setDocument sets how the service of an OpenAPI document is reached.
 func setDocument(c *command.Call, s *store.Server, argv []string) error {
 	document := c.Cmd.String("openapi")
 	switch {
@@ -255,7 +255,7 @@ func setDocument(c *command.Call, s *store.Server, argv []string) error {
 			return err
 		}
 	} else {
-		abs, err := filepath.Abs(s.Document) // nized reads it, wherever that was started
+		abs, err := filepath.Abs(s.Document) // nized reads it, with another working directory
 		if err != nil {
 			return command.Usagef("--openapi %s: %v", s.Document, err)
 		}
@@ -284,9 +284,8 @@ func checkAddress(flag, raw string) error {
 	return nil
 }
 
-// resolve gives the command's absolute path: from PATH as the person at the
-// keyboard has it, or beside nizectl, where nize-toolbox is. What is in neither
-// place is left for the daemon, which says so.
+// resolve returns the command's absolute path: from the person's own PATH, or beside
+// nizectl, where nize-toolbox is. If it is in neither place, the daemon reports the error.
 func resolve(c *command.Call, command string) string {
 	if path, err := exec.LookPath(command); err == nil {
 		if abs, err := filepath.Abs(path); err == nil {

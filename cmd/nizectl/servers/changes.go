@@ -11,16 +11,16 @@ import (
 	"nize/daemon/api"
 )
 
-// What changed in definitions that were accepted: old against new, line by line,
-// and once for all tools that changed alike.
+// Changes of accepted definitions: old against new, line by line, and once for all tools
+// with the same change.
 
-// contextLines are how many lines that stayed are shown beside one that did not.
+// contextLines is how many unchanged lines are shown around a change.
 const contextLines = 2
 
 // shownTools is how many tools a summary names.
 const shownTools = 8
 
-// summarize says in a few lines what waits for acceptance.
+// summarize prints a short summary of what waits for acceptance.
 func summarize(c *command.Call, server string, held []api.TrustView) {
 	fresh := 0
 	for _, t := range held {
@@ -53,8 +53,8 @@ func summarize(c *command.Call, server string, held []api.TrustView) {
 	c.Line("")
 }
 
-// showChanges shows every line of the changes to a person who is asked about them,
-// and otherwise if --full wants them.
+// showChanges prints every line of the changes if a person must confirm them, and otherwise
+// with --full.
 func showChanges(c *command.Call, held []api.TrustView) error {
 	full := c.Cmd.Bool("full")
 	switch {
@@ -68,7 +68,7 @@ func showChanges(c *command.Call, held []api.TrustView) error {
 	return c.Flush()
 }
 
-// printChanges shows the changes of several tools.
+// printChanges prints the changes of several tools.
 func printChanges(c *command.Call, held []api.TrustView) {
 	tools := map[api.TrustChange][]string{}
 	var order []api.TrustChange
@@ -105,9 +105,9 @@ func printChanges(c *command.Call, held []api.TrustView) {
 	}
 }
 
-// printDiff shows one change. Nothing of it is cut.
+// printDiff prints one change without cutting anything.
 func printDiff(c *command.Call, change api.TrustChange) {
-	width := math.MaxInt // whole in a pipe
+	width := math.MaxInt // uncut in a pipe
 	if c.OutTTY && c.Columns() > 0 {
 		width = c.Columns()
 	}
@@ -129,7 +129,7 @@ func printDiff(c *command.Call, change api.TrustChange) {
 		}
 		for n, row := range wrapLine(display.Clean(l.text), max(width-7, 20)) {
 			sign := string(l.sign)
-			if n > 0 { // goes on
+			if n > 0 { // a continuation line
 				row = "  " + row
 			}
 			row = strings.TrimRight("    "+sign+" "+row, " ")
@@ -141,11 +141,11 @@ func printDiff(c *command.Call, change api.TrustChange) {
 	}
 }
 
-// proseLine is from how many bytes on a line is compared by its sentences.
+// proseLine is the length in bytes from which a line is compared by sentences.
 const proseLine = 60
 
-// splitText cuts a text into what is compared: its lines, and the sentences of a
-// line that is prose.
+// splitText splits a text into the units of comparison: its lines, and the sentences of a
+// line of prose.
 func splitText(text string) []string {
 	if text == "" {
 		return nil
@@ -165,7 +165,7 @@ func splitText(text string) []string {
 	return out
 }
 
-// wrapLine breaks a line at blanks where it can, and drops nothing but those.
+// wrapLine breaks a line, at blanks if possible, and drops only those.
 func wrapLine(line string, width int) []string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	if len(indent) > width/2 {
@@ -182,7 +182,7 @@ func wrapLine(line string, width int) []string {
 		default:
 			rows, row = append(rows, row), indent+word
 		}
-		for display.Width(row) > width { // a word that is longer
+		for display.Width(row) > width { // a longer word
 			n := 0
 			for i := range row {
 				if display.Width(row[:i]) <= width {
@@ -200,14 +200,14 @@ type diffLine struct {
 	text string
 }
 
-// nearChange says whether a line that stayed is shown beside one that did not.
+// nearChange reports whether an unchanged line is close enough to a change to be shown.
 func nearChange(lines []diffLine, i int) bool {
 	near := lines[max(0, i-contextLines):min(len(lines), i+contextLines+1)]
 	return slices.ContainsFunc(near, func(l diffLine) bool { return l.sign != ' ' })
 }
 
-// maxDiffCells bounds the table of a comparison; above it all of the old stands
-// before all of the new.
+// maxDiffCells limits the table of a comparison; above it the whole old text precedes the
+// whole new one.
 const maxDiffCells = 4 << 20
 
 // diffLines compares by the longest common subsequence.

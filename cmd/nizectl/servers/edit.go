@@ -31,8 +31,7 @@ func editServerCommand(a *command.App) *cli.Command {
 			"nizectl servers edit files --env DEBUG=1 -- npx -y @modelcontextprotocol/server-filesystem /srv/docs"})
 }
 
-// wired are the flags that change how a server is reached: these need the
-// record as it is.
+// wired are the flags that change how a server is reached; they need the current record.
 var wired = []string{"url", "openapi", "base-url", "transport", "cwd", "header", "header-secret", "no-header", "env", "env-secret", "no-env", "credential"}
 
 func editServer(ctx context.Context, c *command.Call) error {
@@ -70,8 +69,8 @@ func editServer(ctx context.Context, c *command.Call) error {
 	return c.Report(view, "%s changed", view.Server.Name)
 }
 
-// rewire puts into p what the flags change of how s is reached. The revision
-// guards what was read.
+// rewire sets in p the changes of how s is reached. The revision guards against concurrent
+// changes.
 func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secret, error) {
 	p.Revision = s.Revision
 	argv := c.Args[1:]
@@ -136,7 +135,7 @@ func rewire(c *command.Call, p *api.PatchServerRequest, s store.Server) ([]secre
 		}
 		if len(plain)+len(hidden)+len(gone) == 0 {
 			if !kind.fits && len(kind.old) > 0 {
-				*kind.into = &map[string]store.Value{} // the other way of reaching it has none
+				*kind.into = &map[string]store.Value{} // it doesn't apply to the new transport
 			}
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// serverFlags are the settings of a server, for add and edit.
+// serverFlags returns the flags for a server's settings, for add and edit.
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "title", Usage: "what people and models read beside the name (default: what the server calls itself)"},
@@ -37,7 +37,7 @@ func serverFlags() []cli.Flag {
 	}
 }
 
-// patchFromFlags reads those settings of a server that were given.
+// patchFromFlags returns the given settings of a server.
 func patchFromFlags(c *command.Call) (api.PatchServerRequest, error) {
 	var p api.PatchServerRequest
 	for name, into := range map[string]**bool{
@@ -75,8 +75,8 @@ func patchFromFlags(c *command.Call) (api.PatchServerRequest, error) {
 	)
 }
 
-// credentialValue is the header or variable that --credential sets, as K=V; none
-// where it is not given.
+// credentialValue returns the header or variable set by --credential, as K=V; nil if it is
+// not given.
 func credentialValue(c *command.Call, over store.Transport) ([]string, error) {
 	if !c.Cmd.IsSet("credential") {
 		return nil, nil
@@ -94,7 +94,7 @@ func credentialValue(c *command.Call, over store.Transport) ([]string, error) {
 	return []string{k + `={"credential":"` + id + `"}`}, nil
 }
 
-// given reads a flag into its field, which stays nil where it was not given.
+// given parses a flag into its field, which stays nil if the flag was not given.
 func given[T any](c *command.Call, name string, into **T, parse func(string) (T, error)) error {
 	if !c.Cmd.IsSet(name) {
 		return nil
@@ -149,7 +149,7 @@ func authFlag(v string) (store.Auth, error) {
 	return a, nil
 }
 
-// approversFlag takes nothing for the default.
+// approversFlag accepts an empty value for the default.
 func approversFlag(v string) (store.Policy, error) {
 	if strings.TrimSpace(v) == "" {
 		return "", nil

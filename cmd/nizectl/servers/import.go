@@ -13,7 +13,7 @@ import (
 	"nize/daemon/api"
 )
 
-// maxImport bounds the file of an MCP client.
+// maxImport limits the file of an MCP client.
 const maxImport = 4 << 20
 
 func importFileCommand(a *command.App) *cli.Command {
@@ -31,8 +31,8 @@ func importFileCommand(a *command.App) *cli.Command {
 	})
 }
 
-// importFile prints a row for each entry. One that is not registered in the
-// end makes it exit 1.
+// importFile prints a row for each entry. If one could not be registered, the exit code is
+// 1.
 func importFile(ctx context.Context, c *command.Call) error {
 	text, err := importText(c, c.Arg(0))
 	if err != nil {
@@ -113,7 +113,7 @@ func printImport(c *command.Call, lines []api.ImportLine) {
 	}
 }
 
-// importEnd sums up; what was not registered is a failure.
+// importEnd prints a summary and returns an error if an entry was not registered.
 func importEnd(c *command.Call, lines []api.ImportLine, dry bool) error {
 	var added, bad []string
 	for _, l := range lines {

@@ -61,7 +61,7 @@ func logIn(ctx context.Context, c *command.Call) error {
 	return ShowFlow(ctx, c, flow)
 }
 
-// ShowFlow tells where a login goes on, and on a terminal waits for it.
+// ShowFlow prints where to continue a login, and on a terminal waits for its end.
 func ShowFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	if c.JSON {
 		return c.PrintJSON(flow)
@@ -74,12 +74,12 @@ func ShowFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	return follow(ctx, c, flow)
 }
 
-// PasteFlag is the flag for [PasteFlow].
+// PasteFlag returns the flag for [PasteFlow].
 func PasteFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "paste", Usage: "for a browser that does not reach nize: read the address where it ended from standard input"}
 }
 
-// PasteFlow finishes a login with the address where the browser ended.
+// PasteFlow completes a login with the URL at which the browser ended.
 func PasteFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	c.Note("open this in a browser; you sign in at %s:", flow.Issuer)
 	if c.JSON {
@@ -101,7 +101,7 @@ func PasteFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	return c.Report(flow, "%s is connected", flow.Server)
 }
 
-// follow waits for what happens in the browser.
+// follow waits for the result in the browser.
 func follow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 	done := c.Busy("waiting for the browser")
 	defer done()

@@ -18,9 +18,9 @@ import (
 	"nize/store/printable"
 )
 
-// What a registry says of a server is its publisher's word: it is shown, cleaned
-// as all that others wrote, before any of it is run, and the command is built
-// here, word by word, from the kinds of packages that are known.
+// A registry's data about a server comes from the server's publisher: it is shown, cleaned
+// like all text from outside, before any of it is run, and the command is built here, word
+// by word, from known kinds of packages.
 
 func searchRegistryCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "search", Args: "WORD", Usage: "search the MCP registry for servers", Run: searchRegistry,
@@ -52,7 +52,7 @@ func searchRegistry(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// kindsOf are the ways to run a server: kinds of packages, and remote.
+// kindsOf returns the ways to run a server: kinds of packages, and remote.
 func kindsOf(s api.RegistryServer) []string {
 	var kinds []string
 	for _, p := range s.Packages {
@@ -65,19 +65,19 @@ func kindsOf(s api.RegistryServer) []string {
 	return slices.Compact(kinds)
 }
 
-// registryFlags are those of servers add for one from the registry.
+// registryFlags returns the flags of servers add for a server from the registry.
 func registryFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "registry", Usage: "`SERVER` of the MCP registry, instead of a command; see servers search"},
 		&cli.StringFlag{Name: "version", Usage: "of it, where not the latest; what is added stays at that version"},
 		&cli.StringFlag{Name: "kind", Usage: "npm, pypi, oci, nuget or remote, where it has several"},
 		&cli.StringSliceFlag{Name: "arg", Usage: "argument of it as NAME=V; others are asked for"},
-		&cli.BoolFlag{Name: "yes", Usage: "don't ask"}, // without -y: a command's own, of which -- was forgotten, is no yes
+		&cli.BoolFlag{Name: "yes", Usage: "don't ask"}, // without -y: if -- was forgotten, the server command's own -y must not confirm this
 	}
 }
 
-// addFromRegistry asks for what the server needs and shows what it will run
-// before anything is stored.
+// addFromRegistry prompts for the server's inputs and shows what it will run before
+// anything is stored.
 func addFromRegistry(ctx context.Context, c *command.Call) (api.AddServerRequest, []secret, error) {
 	none := api.AddServerRequest{}
 	for _, flag := range []string{"url", "transport", "cwd"} {
@@ -131,16 +131,15 @@ func addFromRegistry(ctx context.Context, c *command.Call) (api.AddServerRequest
 
 var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
 
-// localName is what a server is called here unless somebody says otherwise: the
-// end of its name.
+// localName returns the default name of a server here: the last part of its registry name.
 func localName(name string) string {
 	short := notSlug.ReplaceAllString(strings.ToLower(path.Base(name)), "-")
 	short = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(short, "mcp-"), "server-"), "-server")
 	return strings.Trim(strings.TrimSuffix(short, "-mcp"), "-")
 }
 
-// install turns what a registry says of a server into a record, with what a
-// person answers.
+// install converts a registry's data about a server, with a person's answers, into a
+// record.
 type install struct {
 	from   api.RegistryServer
 	ask    asker
@@ -152,15 +151,15 @@ type install struct {
 	secrets []secret
 }
 
-// asker gets values from a person.
+// asker requests values from a person.
 type asker interface {
-	// present says whether somebody is there to be asked.
+	// present reports whether a person can be asked.
 	present() bool
 	line(question string) (string, error)
 	secret(what string) (string, error)
 }
 
-// person is at the terminal; secrets also come as lines of standard input.
+// person asks at the terminal; secrets are also read as lines of standard input.
 type person struct{ *command.Call }
 
 func (p person) present() bool                        { return p.InTTY && p.ErrTTY }
@@ -189,8 +188,8 @@ func newInstall(c *command.Call, from api.RegistryServer) (*install, error) {
 	return in, nil
 }
 
-// unused refuses what was given and the server does not have: it would do
-// nothing.
+// unused returns an error for values that the server has no inputs for: they would have no
+// effect.
 func (in *install) unused() error {
 	for _, name := range slices.Sorted(maps.Keys(in.given)) {
 		if !in.used[name] {
@@ -205,8 +204,7 @@ func (in *install) unused() error {
 	return nil
 }
 
-// choose takes the first way to run the server that can be taken, or the one
-// of that kind.
+// choose selects the first supported way to run the server, or the one of that kind.
 func (in *install) choose(kind string) error {
 	var why []string
 	for _, p := range in.from.Packages {
@@ -234,8 +232,8 @@ func (in *install) choose(kind string) error {
 	return command.Failf(api.ExitFailed, "%s can't be added: the registry names no package and no address of it", in.from.Name)
 }
 
-// runtime is what runs a kind of package: its own words, the package's name, and
-// what stands between that and the package's arguments.
+// runtime runs a kind of package: its own words, the package's name, and the words between
+// that and the package's arguments.
 type runtime struct {
 	command []string
 	name    func(p api.RegistryPackage) string
@@ -246,7 +244,7 @@ func at(separator string) func(api.RegistryPackage) string {
 	return func(p api.RegistryPackage) string { return p.Identifier + separator + p.Version }
 }
 
-// runtimes by kind of package and hint; the first is taken without a hint.
+// runtimes by kind of package and hint; "" is used without a hint.
 var runtimes = map[string]map[string]runtime{
 	"npm":   {"": {[]string{"npx", "-y"}, at("@"), nil}, "bunx": {[]string{"bunx"}, at("@"), nil}},
 	"pypi":  {"": {[]string{"uvx"}, at("@"), nil}, "pipx": {[]string{"pipx", "run"}, at("=="), nil}},
@@ -254,13 +252,13 @@ var runtimes = map[string]map[string]runtime{
 	"oci":   {"": {[]string{"docker", "run", "-i", "--rm"}, imageName, nil}, "podman": {[]string{"podman", "run", "-i", "--rm"}, imageName, nil}},
 }
 
-// homes are where packages of a kind come from when nothing else is said.
+// homes are the default registries of each kind of package.
 var homes = map[string][]string{
 	"npm": {"", "https://registry.npmjs.org"}, "pypi": {"", "https://pypi.org"}, "nuget": {"", "https://api.nuget.org", "https://api.nuget.org/v3/index.json"},
 	"oci": {"", "https://docker.io", "https://ghcr.io", "https://quay.io", "https://mcr.microsoft.com"},
 }
 
-// imageName is an image at a tag or a digest.
+// imageName returns an image with its tag or digest.
 func imageName(p api.RegistryPackage) string {
 	name := p.Identifier
 	if host := strings.TrimPrefix(p.BaseURL, "https://"); host != "" && host != "docker.io" && !strings.HasPrefix(name, host+"/") {
@@ -273,11 +271,10 @@ func imageName(p api.RegistryPackage) string {
 	return name + ":" + p.Version
 }
 
-// identifier is what a package may be called: one word that no program takes for
-// a flag.
+// identifier matches valid package names: one word that can't be mistaken for a flag.
 var identifier = regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9@._/:+~-]*$`)
 
-// packageCommand is what runs a package.
+// packageCommand returns the runtime for a package.
 func packageCommand(p api.RegistryPackage) (none runtime, err error) {
 	kind := display.Clean(p.Type)
 	by, known := runtimes[p.Type]
@@ -308,7 +305,7 @@ func packageCommand(p api.RegistryPackage) (none runtime, err error) {
 	return run, nil
 }
 
-// program fills in a server that is started by a command.
+// program sets the fields of a server that is started by a command.
 func (in *install) program(p api.RegistryPackage, run runtime) error {
 	in.server.Transport = store.Stdio
 	words := slices.Clone(run.command)
@@ -330,7 +327,7 @@ func (in *install) program(p api.RegistryPackage, run runtime) error {
 			return err
 		}
 		if _, set := in.server.Env[v.Name]; set && p.Type == "oci" {
-			words = append(words, "-e", v.Name) // from nized's side to inside
+			words = append(words, "-e", v.Name) // passes it from nized's environment into the container
 		}
 	}
 	words = append(append(words, run.name(p)), run.after...)
@@ -345,7 +342,7 @@ func (in *install) program(p api.RegistryPackage, run runtime) error {
 	return nil
 }
 
-// remote fills in a server that has an address.
+// remote sets the fields of a server with a URL.
 func (in *install) remote(r api.RegistryRemote) error {
 	switch r.Type {
 	case "streamable-http", "http":
@@ -378,7 +375,7 @@ func (in *install) remote(r api.RegistryRemote) error {
 	return nil
 }
 
-// named puts a variable or a header into its map; a secret is sealed.
+// named adds a variable or a header to its map; a secret is sealed.
 func (in *install) named(v api.RegistryNamed, what string, into map[string]store.Value) error {
 	v.Secret = v.Secret || in.hidden[v.Name]
 	text, secretText, err := in.value(v.Name, what, v.RegistryInput)
@@ -395,7 +392,7 @@ func (in *install) named(v api.RegistryNamed, what string, into map[string]store
 	return nil
 }
 
-// argument is the words of one argument; none for one that was left out.
+// argument returns the words of one argument; none if it was omitted.
 func (in *install) argument(a api.RegistryArgument) ([]string, error) {
 	name := a.Name
 	if name == "" {
@@ -434,7 +431,7 @@ func (in *install) argumentOnce(a api.RegistryArgument, name string) ([]string, 
 	return []string{text}, nil
 }
 
-// value is that of an input: fixed, given, asked for, or its default.
+// value returns the value of an input: fixed, given, entered, or its default.
 func (in *install) value(name, what string, v api.RegistryInput) (text string, secretText bool, err error) {
 	if v.Value != "" {
 		text, secretText, err := in.fill(v.Value, v.Variables, what+" "+name)
@@ -484,7 +481,7 @@ func (in *install) value(name, what string, v api.RegistryInput) (text string, s
 	}
 }
 
-// hintOf says what an answer may be.
+// hintOf describes the possible answers.
 func hintOf(v api.RegistryInput) string {
 	var parts []string
 	if len(v.Choices) > 0 {
@@ -507,7 +504,7 @@ func hintOf(v api.RegistryInput) string {
 
 var braces = regexp.MustCompile(`\{[^{}]+\}`)
 
-// fill puts variables into a text; what is no variable stays as it is.
+// fill replaces the variables in a text; unknown names are left unchanged.
 func (in *install) fill(text string, variables map[string]api.RegistryInput, what string) (out string, secretText bool, err error) {
 	answers := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -515,7 +512,7 @@ func (in *install) fill(text string, variables map[string]api.RegistryInput, wha
 			continue
 		}
 		v := variables[name]
-		v.Variables = nil // one level, as the form has it
+		v.Variables = nil // one level, as in the registry's schema
 		value, hidden, err := in.value(name, "argument", v)
 		if err != nil {
 			return "", false, fmt.Errorf("%s: %w", what, err)
@@ -530,7 +527,7 @@ func (in *install) fill(text string, variables map[string]api.RegistryInput, wha
 	}), secretText, nil
 }
 
-// summary is what will run, for somebody who is to say yes.
+// summary describes what will run, for the person who confirms it.
 func (in *install) summary(s store.Server) string {
 	title := in.from.Name + " " + in.from.Version
 	if in.from.Status == "deprecated" {

@@ -19,7 +19,7 @@ import (
 	"nize/store/printable"
 )
 
-// Command is the noun with all its commands.
+// Command returns the group of commands.
 func Command(a *command.App) *cli.Command {
 	return command.Group("servers", "register and manage MCP servers",
 		addServerCommand(a),
@@ -76,7 +76,7 @@ func showServer(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// notAdded finds an entry of the servers file that is no server.
+// notAdded returns an entry of the servers file that could not be registered.
 func notAdded(ctx context.Context, c *command.Call, name string) (entry api.ServerView, ok bool) {
 	list, err := api.ListServers.Call(ctx, c.API, api.Empty{})
 	if err != nil {
@@ -89,7 +89,7 @@ func notAdded(ctx context.Context, c *command.Call, name string) (entry api.Serv
 	return list.Items[i], true
 }
 
-// showNotAdded shows what is known of such an entry, and the way on.
+// showNotAdded prints such an entry, and how to proceed.
 func showNotAdded(c *command.Call, v api.ServerView) error {
 	if c.JSON {
 		return c.PrintJSON(v)
@@ -103,8 +103,8 @@ func showNotAdded(c *command.Call, v api.ServerView) error {
 	return nil
 }
 
-// unlessNotAdded replaces the answer that there is no such server, for an entry of the
-// servers file that is none: then it says why.
+// unlessNotAdded replaces a "not found" error if the name is such an entry of the servers
+// file: the error is then the reason.
 func unlessNotAdded(ctx context.Context, c *command.Call, name string, err error) error {
 	if api.ExitCode(err) != api.ExitNotFound {
 		return err
@@ -187,7 +187,7 @@ func printServer(ctx context.Context, c *command.Call, v api.ServerView) {
 	}
 }
 
-// values shows env and headers; a plain value is shown, a secret one only named.
+// values returns env and headers; plain values are shown, secret ones only named.
 func values(m map[string]store.Value) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -216,7 +216,7 @@ func visibleTo(ctx context.Context, c *command.Call, who []string) string {
 			who[i] = "user:" + cmp.Or(names[id], id)
 		}
 		if id, ok := strings.CutPrefix(w, "project:"); ok {
-			if p, err := api.GetProject.Call(ctx, c.API, api.ProjectRequest{Project: id}); err == nil { // else its id is shown
+			if p, err := api.GetProject.Call(ctx, c.API, api.ProjectRequest{Project: id}); err == nil { // otherwise its id is shown
 				who[i] = "project:" + p.Name
 			}
 		}
@@ -253,7 +253,7 @@ func testServer(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// probeFailure names the step that failed, and what to do.
+// probeFailure returns an error with the failed step and a remedy.
 func probeFailure(c *command.Call, p api.Probe) error {
 	if p.Stderr != "" && !c.JSON {
 		c.Note("what it wrote to standard error:")
@@ -334,7 +334,7 @@ func acceptTools(ctx context.Context, c *command.Call) error {
 	for _, t := range held.Items {
 		accept.Tools = append(accept.Tools, api.AcceptTool{Tool: t.Tool, Pin: t.Pin})
 	}
-	if c.JSON && !c.Cmd.Bool("yes") { // to look at; what was looked at is accepted with --yes
+	if c.JSON && !c.Cmd.Bool("yes") { // for inspection; --yes then accepts what was inspected
 		return c.PrintJSON(command.Items(held.Items))
 	}
 	if !c.JSON {
@@ -364,7 +364,7 @@ func printHeld(c *command.Call, t api.TrustView) {
 	}
 	c.Field("pin", t.Pin)
 	c.Field("accepted", t.Accepted)
-	if len(t.Changes) == 0 { // new, or accepted by a version that kept no definition
+	if len(t.Changes) == 0 { // new, or accepted by a version that stored no definition
 		c.Field("description", t.Description)
 	}
 }
@@ -434,7 +434,7 @@ func removeServer(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// removedServer is what remove prints with --json.
+// removedServer is the --json output of remove.
 type removedServer struct {
 	Removed     string                `json:"removed"`
 	Credentials []store.CredentialKey `json:"credentials_kept"`

@@ -11,9 +11,9 @@ import (
 	"nize/daemon/api"
 )
 
-// showStart says on a terminal that a server is being contacted, for how long
-// already, and what it wrote last: the first start of a package can take
-// minutes, and looks like one that hangs. The function returned ends it.
+// showStart shows on a terminal that a server is being contacted, for how long, and the
+// last line that it wrote: the first start of a package can take minutes and would
+// otherwise seem to hang. The returned function ends it.
 func showStart(ctx context.Context, c *command.Call, name string) (done func()) {
 	show, wipe := c.Progress()
 	if !c.ErrTTY {
@@ -26,7 +26,7 @@ func showStart(ctx context.Context, c *command.Call, name string) (done func()) 
 	running.Go(func() {
 		again := time.NewTicker(time.Second)
 		defer again.Stop()
-		for ctx.Err() == nil { // it is not known to anybody before it is contacted
+		for ctx.Err() == nil { // the daemon has no data before it is contacted
 			for line, err := range api.ServerLogs.Call(ctx, c.API, api.ServerLogsRequest{Name: name, Follow: true}) {
 				if text := strings.TrimSpace(line.Text); err == nil && text != "" {
 					mu.Lock()
@@ -63,7 +63,7 @@ func showStart(ctx context.Context, c *command.Call, name string) (done func()) 
 	}
 }
 
-// startLine fits one row: one that wraps can't be replaced.
+// startLine returns a line that fits one row, because a wrapped one can't be replaced.
 func startLine(name string, took time.Duration, said string, columns int) string {
 	line := "contacting " + name + " …"
 	if took >= 2*time.Second {

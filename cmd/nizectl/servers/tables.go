@@ -8,7 +8,7 @@ import (
 	"nize/daemon/api"
 )
 
-// HealthTable shows servers as people ask for them.
+// HealthTable returns a table of servers and their health.
 func HealthTable(a *command.App, servers []api.Health) *command.Table {
 	t := a.Table("SERVER", "STATE", "TOOLS", "LATENCY", "RESTARTS", "LAST ERROR").Numbers(2, 3, 4).Text(5)
 	t.State = 1
@@ -25,8 +25,8 @@ func HealthTable(a *command.App, servers []api.Health) *command.Table {
 	return t
 }
 
-// lastError is a server's last error as an operator reads it: that a login is needed is
-// said to people in a chat, with the command that is there.
+// lastError returns a server's last error for an operator. The stored text about a missing
+// login is for people in a chat and names a chat command.
 func lastError(s api.Health) string {
 	if s.State == "login needed" {
 		return "sign in: nizectl servers login " + s.Name
@@ -34,7 +34,7 @@ func lastError(s api.Health) string {
 	return s.LastError
 }
 
-// ToolTable shows tools, with their state where one is not accepted.
+// ToolTable returns a table of tools, with the state of those that are not accepted.
 func ToolTable(a *command.App, tools []api.ToolView) *command.Table {
 	t := a.Table("TOOL", "STATE", "DESCRIPTION").Text(2)
 	t.State = 1
@@ -48,7 +48,7 @@ func ToolTable(a *command.App, tools []api.ToolView) *command.Table {
 	return t
 }
 
-// areHeld says how many tools are held: "1 tool is", "14 tools are".
+// areHeld returns how many tools are held: "1 tool is", "14 tools are".
 func areHeld(n int) string {
 	if n == 1 {
 		return "1 tool is"

@@ -19,17 +19,17 @@ import (
 type secret struct {
 	name  string
 	what  string
-	value string // where somebody was asked already
+	value string // set if it was already entered
 }
 
-// keyName and fieldName are what a variable and a header may be called; a header of an
-// OpenAPI server may be a parameter of the query, such as query:api_key.
+// keyName and fieldName match valid names of a variable and a header; a header of an
+// OpenAPI server may be a query parameter, such as query:api_key.
 var (
 	keyName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	fieldName = regexp.MustCompile("^(?:query:)?[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// readValues reads K=V words, for headers also 'K: V', and names of secrets into one map.
+// readValues parses K=V words, for headers also 'K: V', and names of secrets into one map.
 func readValues(flag string, plain, hidden []string) (map[string]store.Value, error) {
 	valid := keyName
 	if flag == "header" {
@@ -80,8 +80,8 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 	return m, nil
 }
 
-// splitPair parts a name from its value. A header may be written as it is sent,
-// with a colon, too.
+// splitPair splits a name from its value. A header may also be written as it is sent, with
+// a colon.
 func splitPair(flag, word string) (name, value string, ok bool) {
 	prefix := ""
 	if bare, ok := strings.CutPrefix(word, store.QueryPrefix); ok { // of an OpenAPI service
@@ -94,7 +94,7 @@ func splitPair(flag, word string) (name, value string, ok bool) {
 	return prefix + name, value, ok
 }
 
-// plainName is the name in a message, "NAME" if it may be a secret that was written
+// plainName returns the name for a message, "NAME" if it may be a secret that was written
 // in its place.
 func plainName(name string) string {
 	if store.LooksSecret(name) || !fieldName.MatchString(name) {
@@ -103,8 +103,8 @@ func plainName(name string) string {
 	return name
 }
 
-// quoteName is a word that should have been a name, for a message. A longer one or
-// one of several words is not repeated: it may be a header with its key.
+// quoteName returns a word that should have been a name, for a message. A longer one or one
+// of several words is not repeated: it may be a header with its key.
 func quoteName(word string) string {
 	if len(word) > 30 || store.LooksSecret(word) || strings.ContainsAny(word, " \t:=") {
 		return "what was given"
@@ -112,8 +112,8 @@ func quoteName(word string) string {
 	return strconv.Quote(word)
 }
 
-// readValue reads {"secret_key":"NAME"} and {"credential":"ID"} as references and all else as text:
-// a variable may well hold other JSON.
+// readValue parses {"secret_key":"NAME"} and {"credential":"ID"} as references and
+// everything else as text: a variable may well contain other JSON.
 func readValue(text string) store.Value {
 	var ref struct {
 		SecretKey  string `json:"secret_key"`
@@ -127,8 +127,8 @@ func readValue(text string) store.Value {
 	return store.Value{Text: text}
 }
 
-// putSecrets reads the secrets and seals them as the server's credentials. The
-// function returned removes those that were not there before.
+// putSecrets reads the secrets and stores them as the server's credentials. The returned
+// function removes those that did not exist before.
 func putSecrets(ctx context.Context, c *command.Call, server string, secrets []secret) (undo func(context.Context), err error) {
 	var made []store.CredentialKey
 	undo = func(ctx context.Context) {

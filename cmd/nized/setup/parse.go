@@ -16,12 +16,12 @@ import (
 	"nize/store"
 )
 
-// kinds are the services that a name alone is enough for.
+// kinds are the services for which a name is enough.
 var kinds = []string{"openai", "anthropic", "gemini", "mistral", "xai", "openrouter", "deepseek", "groq", "ollama"}
 
 var services = strings.Join(kinds, ", ")
 
-// ownService names the service behind a URL that is given without a name.
+// ownService is the name of a service given only by a URL.
 const ownService = "own"
 
 func checkName(name string) error {
@@ -34,8 +34,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// parseModel reads an answer about the model. base is the service's address, if the
-// answer is a name.
+// parseModel parses an answer about the model. base is the service's URL, if the answer is
+// a name.
 func parseModel(text, base string) (*api.AddProviderRequest, string, error) {
 	if store.LooksSecret(text) {
 		return nil, "", command.Usagef("that looks like a key: name the service first, the key is read next (it was shown just now, so replace it if others can see this terminal)")
@@ -72,8 +72,7 @@ func parseModel(text, base string) (*api.AddProviderRequest, string, error) {
 	return p, model, nil
 }
 
-// parseServer reads an answer about the server. name replaces the one that is made
-// of it.
+// parseServer parses an answer about the server. name replaces the generated name.
 func parseServer(text, name string) (*store.Server, error) {
 	switch {
 	case strings.EqualFold(text, None):
@@ -153,10 +152,10 @@ func locate(name string) string {
 // launchers run a program that a later word names.
 var launchers = []string{"npx", "bunx", "pnpx", "uvx", "pipx", "node", "bun", "deno", "python", "python3", "docker", "podman"}
 
-// filler is what names of packages have around the word that tells them apart.
+// filler matches the common parts around the significant word of a package name.
 var filler = regexp.MustCompile(`^(mcp-server-|server-|mcp-)|(-mcp-server|-server-mcp|-mcp|-server)$`)
 
-// nameOfCommand makes a server's name of its command line.
+// nameOfCommand derives a server's name from its command line.
 func nameOfCommand(words []string) string {
 	word := words[0]
 	if slices.Contains(launchers, path.Base(word)) {
@@ -176,7 +175,7 @@ func nameOfCommand(words []string) string {
 	return slugOf(word)
 }
 
-// nameOfHost makes a server's name of a URL's host: mcp.example.com is example.
+// nameOfHost derives a server's name from a URL's host: mcp.example.com is example.
 func nameOfHost(host string) string {
 	labels := strings.Split(host, ".")
 	if strings.Trim(host, "0123456789.:") == "" || len(labels) < 2 {
@@ -185,7 +184,7 @@ func nameOfHost(host string) string {
 	return slugOf(labels[len(labels)-2])
 }
 
-// slugOf keeps what a server's name may have.
+// slugOf keeps the characters that a server's name may contain.
 func slugOf(text string) string {
 	slug := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(text), "-"), "-")
 	if short := filler.ReplaceAllString(slug, ""); short != "" {
@@ -194,8 +193,8 @@ func slugOf(text string) string {
 	return slug[:min(len(slug), 63)]
 }
 
-// splitWords splits a command line as a shell does, with quotes and backslashes but
-// nothing that a shell would expand.
+// splitWords splits a command line as a shell does, with quotes and backslashes but without
+// expansions.
 func splitWords(line string) (words []string, err error) {
 	var word strings.Builder
 	var quote rune

@@ -1,9 +1,11 @@
-// Package setup makes a new nize usable by one person: it names the admin, adds a
-// model and a first server, and ends with the link that opens the chat page. Each
-// answer is also a flag, and none of it is needed: `nizectl` does the same in steps.
+// Package setup asks a few questions that make a new nize usable by one person.
 //
-// It talks to nized over the control socket, as nizectl does, so that it decides
-// nothing that an admin could not do by hand.
+// It names the admin, adds a model and a first server, and ends with the link that opens
+// the chat page. Each answer is also a flag, and none is required: `nizectl` does the same
+// in steps.
+//
+// It uses nized's control socket like nizectl, so it can do nothing that an admin could not
+// do by hand.
 package setup
 
 import (
@@ -21,18 +23,18 @@ import (
 	"nize/store"
 )
 
-// Answers are what a person typed at the questions, or gave as flags.
+// Answers are the answers that a person typed or gave as flags.
 type Answers struct {
 	Admin      string // a name
 	Model      string // none, SERVICE, SERVICE/MODEL or a URL
 	BaseURL    string // of Model's service
-	KeyFile    string // has the key of Model's service
+	KeyFile    string // contains the key of Model's service
 	Server     string // none, example, a URL or a command line
-	ServerName string // "": made of Server
+	ServerName string // "": derived from Server
 }
 
-// None is the answer that leaves a step out, and Example that for the server that
-// comes with nize.
+// None is the answer that skips a step, and Example the one for the server included in
+// nize.
 const (
 	None    = "none"
 	Example = "example"
@@ -45,17 +47,17 @@ var (
 	serverQuestion = "\n3. A first MCP server? A command line or a URL; or " + Example + ", the small one that\n   comes with nize (time, units, notes); or " + None + "."
 )
 
-// Plan is a set of answers that makes sense. Nothing was changed yet.
+// Plan is a valid set of answers, not applied yet.
 type Plan struct {
 	admin    string
 	provider *api.AddProviderRequest // nil for none
-	model    string                  // of the provider, "" to choose if there is one alone
+	model    string                  // of the provider, "" to choose it if there is only one
 	server   *store.Server           // nil for none
 }
 
-// Ask completes answers and checks them. On a terminal it asks for each one that
-// was not given; otherwise those take their defaults. It reads the key, if the model
-// service has one. you is the default of the admin.
+// Ask completes answers and checks them. On a terminal it asks for each missing one;
+// otherwise it uses the defaults. It reads the key, if the model service has one. you is
+// the default of the admin.
 func Ask(a *command.App, given Answers, you string) (*Plan, error) {
 	q := question{a: a, asks: a.InTTY && a.ErrTTY}
 	if q.asks && (given.Admin == "" || given.Model == "" || given.Server == "") {
@@ -82,14 +84,14 @@ func Ask(a *command.App, given Answers, you string) (*Plan, error) {
 	return p, err
 }
 
-// question is a person at a terminal, or a lack of one.
+// question is a person at a terminal, or the lack of one.
 type question struct {
 	a    *command.App
 	asks bool
 }
 
-// answer returns what was given, else what the person types, else the default. A
-// wrong answer is asked for again; a wrong flag is an error.
+// answer returns the given answer, or what the person types, or the default. An invalid
+// answer is asked for again; an invalid flag is an error.
 func (q question) answer(given, fallback, text string, check func(string) error) (string, error) {
 	if given != "" || !q.asks {
 		got := cmp.Or(given, fallback)
@@ -113,7 +115,7 @@ func (q question) answer(given, fallback, text string, check func(string) error)
 	}
 }
 
-// key reads the key of a service, where it has one.
+// key reads the key of a service, if it has one.
 func (q question) key(p *api.AddProviderRequest, file string) error {
 	switch {
 	case p == nil && file != "":
@@ -149,17 +151,17 @@ func (q question) readKey(p *api.AddProviderRequest, file string) (string, error
 	return command.OneWord(q.a.SecretLine(what))
 }
 
-// Result is what became of a plan.
+// Result is the result of applying a plan.
 type Result struct {
 	link     string
 	lines    []string // what was done
-	failures []string // what was not, and the command that does it
+	failures []string // what failed, and the command that repeats it
 	user     string
 }
 
-// Apply carries a plan out. It goes on if the model or the server can't be added, and
-// says so in the result: the person may correct that in the page's company. progress is
-// called before what can take long.
+// Apply applies a plan. If the model or the server can't be added, it continues and records
+// that in the result: the person can correct it later. progress is called before steps that
+// may take long.
 func (p *Plan) Apply(ctx context.Context, c *api.Client, progress func(string)) (*Result, error) {
 	r := &Result{}
 	admin, err := p.addAdmin(ctx, c)
@@ -189,7 +191,7 @@ func (p *Plan) Apply(ctx context.Context, c *api.Client, progress func(string)) 
 	return r, nil
 }
 
-// interrupted is the error after Ctrl-C.
+// interrupted returns the error after Ctrl-C.
 func (r *Result) interrupted() error {
 	stays := ""
 	for _, line := range r.lines {
@@ -206,7 +208,7 @@ func (r *Result) failed(what string, err error, next string) {
 	r.failures = append(r.failures, fmt.Sprintf("%-7s not added: %v; to try again: %s", what, err, next))
 }
 
-// addAdmin finds or adds the person. Whoever asks at the socket is known by now.
+// addAdmin finds or adds the person. The caller at the socket is already a user.
 func (p *Plan) addAdmin(ctx context.Context, c *api.Client) (string, error) {
 	known, err := api.GetUser.Call(ctx, c, api.GetUserRequest{ID: p.admin})
 	if api.ExitCode(err) == api.ExitNotFound {
@@ -286,7 +288,7 @@ func (p *Plan) addServer(ctx context.Context, c *api.Client, r *Result) {
 	}
 }
 
-// Err is nil if all of the plan was carried out.
+// Err returns nil if the whole plan was applied.
 func (r *Result) Err() error {
 	if len(r.failures) == 0 {
 		return nil
@@ -294,8 +296,8 @@ func (r *Result) Err() error {
 	return command.Failf(api.ExitFailed, "%s not be added, see above", map[bool]string{true: "one part could", false: "two parts could"}[len(r.failures) == 1])
 }
 
-// Print writes what was done to standard error and the link, last, to standard
-// output. before is said above the link.
+// Print prints what was done to standard error and the link, last, to standard output.
+// before is printed above the link.
 func (r *Result) Print(a *command.App, before string) error {
 	fmt.Fprintln(a.Err)
 	for _, line := range slices.Concat(r.lines, r.failures) {
