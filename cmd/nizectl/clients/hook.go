@@ -163,7 +163,7 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 	if err == nil && got.State != string(store.Pending) {
 		return agenthook.DecisionOf(got, e.Args), nil
 	}
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookMargin) // the client may have stopped this
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookMargin) // the client may have cancelled ctx
 	defer cancel()
 	if cancelErr := to.cancel(late, got.ID); err == nil && cancelErr != nil {
 		return none, fmt.Errorf("nobody decided in time, and the ask could not be withdrawn: %w", cancelErr)
@@ -171,7 +171,7 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 	return agenthook.DecisionOf(got, e.Args), err
 }
 
-// within calls do with a time limit. Its error says so if do fails because of that.
+// within calls do with a timeout. If do fails because of it, the error says so.
 func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -182,7 +182,8 @@ func within(ctx context.Context, limit time.Duration, do func(context.Context) e
 	return err
 }
 
-// keyOf is the agent's own name of a step, by which an ask is found again.
+// keyOf returns the agent's own name of a step, which identifies an ask when it is
+// repeated.
 func keyOf(e agenthook.Event) string {
 	if e.Key == "" || len(e.Key)+len(e.Session) >= store.MaxAskKey {
 		return ""
@@ -192,10 +193,10 @@ func keyOf(e agenthook.Event) string {
 
 func clip(s string) string { return store.Clip(s, store.MaxAskText) }
 
-// repository returns the directory of a step without symbolic links, and the top
-// directory of the working tree around it, in which the step stays: "" if there is none,
-// if the step leaves it by a symbolic link, or if the event doesn't say where it runs. A
-// worktree and a submodule are trees of their own.
+// repository returns the directory of a step without symbolic links, and the top directory
+// of the working tree that contains the step: "" if there is none, if the step leaves it by
+// a symbolic link, or if the event doesn't say where it runs. A worktree and a submodule
+// are separate trees.
 func repository(e agenthook.Event) (dir, top string) {
 	dir, err := filepath.EvalSymlinks(e.Cwd)
 	if err != nil || !filepath.IsAbs(dir) {
