@@ -9,14 +9,13 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// The scripts are our own. The library's bash script evaluates the line that
-// was typed, so that Tab runs a $(command) in it, and does nothing where the
-// package bash-completion lacks.
+// The scripts are our own. The library's bash script evaluates the typed line, so that Tab
+// runs a $(command) in it, and it doesn't work without the package bash-completion.
 //
 //go:embed completion/nizectl.*
 var completionScripts embed.FS
 
-// completionCommand makes the library's command ours.
+// completionCommand adapts the library's command.
 func completionCommand(a *command.App, c *cli.Command) {
 	*c = *command.Group("completion", "print the completion script of a shell")
 	for _, shell := range []struct{ name, usage, more string }{

@@ -75,14 +75,14 @@ func credentialsServices(ctx context.Context, c *api.Client) ([]string, error) {
 	return append(names, all...), err
 }
 
-// credentialsKeyOf reads what names a credential.
+// credentialsKeyOf returns the key of the credential given by flags and arguments.
 func credentialsKeyOf(c *command.Call) (store.CredentialKey, error) {
 	key := store.CredentialKey{Scope: c.Cmd.String("scope"), Owner: c.Cmd.String("owner"), Service: c.Arg(0), Name: c.Arg(1)}
 	if !slices.Contains([]string{"system", "team", "project", "user"}, key.Scope) {
 		return key, command.Usagef("--scope %s: want system, team, project or user", key.Scope)
 	}
 	if !c.Cmd.IsSet("scope") && key.Name == "" {
-		key.Scope = "" // as the declaration says
+		key.Scope = "" // determined by the declaration
 		return key, nil
 	}
 	if key.Scope != "system" && key.Scope != "user" && key.Owner == "" {
@@ -92,7 +92,7 @@ func credentialsKeyOf(c *command.Call) (store.CredentialKey, error) {
 		return key, command.Usagef("--owner needs --scope team, project or user")
 	}
 	if !c.Cmd.IsSet("scope") {
-		key.Scope = "" // the shared one for admins, a member's own
+		key.Scope = "" // the shared one for admins, a member's own otherwise
 	}
 	return key, nil
 }
@@ -175,7 +175,7 @@ func credentialsConnected(d api.DeclarationView) string {
 func credentialsDeclare(ctx context.Context, c *command.Call) error {
 	d := credential.Declaration{ID: c.Arg(0)}
 	if old, err := api.GetDeclaration.Call(ctx, c.API, api.DeclarationRequest{ID: d.ID}); err == nil {
-		d = old.Declaration // what is not given stays
+		d = old.Declaration // fields that aren't given are kept
 	} else if api.ExitCode(err) != api.ExitNotFound {
 		return err
 	}
@@ -204,9 +204,9 @@ func credentialsDeclare(ctx context.Context, c *command.Call) error {
 	return c.Report(made, "credential %s is declared; give it with nizectl credentials add %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
 }
 
-// credentialsDeclareOAuth puts the flags about signing in into a declaration, and asks for the
-// secret of its client: that belongs to the addresses, so with other ones it is asked
-// for again.
+// credentialsDeclareOAuth applies the flags about signing in to a declaration, and prompts
+// for its client secret. The secret belongs to the URLs, so it is requested again if they
+// change.
 func credentialsDeclareOAuth(c *command.Call, d *credential.Declaration) (secret api.Secret, err error) {
 	if !d.Mode.SignsIn() {
 		for _, flag := range []string{"authorization-url", "token-url", "revocation-url", "issuer", "client-id", "client-auth", "scope"} {

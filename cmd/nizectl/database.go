@@ -19,7 +19,7 @@ import (
 	"nize/daemon/api"
 )
 
-// nizedPatience is how long nized may take to end once it was told to.
+// nizedPatience is how long nized may take to end once it was signaled.
 const nizedPatience = 10 * time.Second
 
 // databaseCommand is the group of commands.
@@ -93,8 +93,7 @@ func databaseCopy(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// runNized runs the program that is installed beside this one, else the one that the
-// shell would find.
+// runNized runs the program that is installed beside this one, or else the one in the PATH.
 func runNized(ctx context.Context, args ...string) ([]byte, error) {
 	program := ""
 	if self, err := os.Executable(); err == nil {
@@ -119,7 +118,7 @@ func runNized(ctx context.Context, args ...string) ([]byte, error) {
 	if n := exit.ExitCode(); n == api.ExitUsage || n == api.ExitConflict {
 		code = n
 	}
-	last := "\n" + said.String() // after what it logged
+	last := "\n" + said.String() // the last line, after the log
 	_, last, _ = strings.Cut(last[max(0, strings.LastIndex(last, "\nnized: ")):], "nized: ")
 	return nil, command.Failf(code, "%s", last)
 }

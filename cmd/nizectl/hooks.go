@@ -51,12 +51,12 @@ func hooksNames(ctx context.Context, c *api.Client) ([]string, error) {
 	return command.Each(list.Items, func(h api.Hook) string { return h.Name }), err
 }
 
-// hooksRequest names the hook of a command.
+// hooksRequest returns the hook given by flags and arguments.
 func hooksRequest(c *command.Call) api.HookRequest {
 	return api.HookRequest{Name: c.Arg(0), Owner: c.Cmd.String("owner")}
 }
 
-// hooksRead is a value of a flag, or what the file holds that it names by @.
+// hooksRead returns the value of a flag, or the content of the file that it names by @.
 func hooksRead(flag, value string) ([]byte, error) {
 	path, ok := strings.CutPrefix(value, "@")
 	if !ok {
@@ -69,7 +69,7 @@ func hooksRead(flag, value string) ([]byte, error) {
 	return text, nil
 }
 
-// hooksReadJSON is read for what must be JSON; nil where the flag isn't given.
+// hooksReadJSON is hooksRead for JSON; it returns nil if the flag isn't given.
 func hooksReadJSON(c *command.Call, flag string) (json.RawMessage, error) {
 	if !c.Cmd.IsSet(flag) {
 		return nil, nil
@@ -112,7 +112,7 @@ func hooksReport(c *command.Call, h api.Hook, what string) error {
 	return nil
 }
 
-// hooksWhere says around what a hook runs.
+// hooksWhere returns the scope of a hook.
 func hooksWhere(h api.Hook) string {
 	tool := "every tool and meta-tool"
 	if h.Tool != "" {
@@ -170,7 +170,7 @@ func hooksList(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// hooksSetter is who set a hook.
+// hooksSetter returns who set a hook.
 func hooksSetter(h api.Hook) string {
 	switch {
 	case h.BuiltIn:

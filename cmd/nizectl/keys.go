@@ -51,7 +51,7 @@ func keysRotate(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// exportedKey is what --json prints of an export: never the key.
+// exportedKey is the --json output of an export; it never contains the key.
 type exportedKey struct {
 	ID   string `json:"id"`
 	File string `json:"file"`

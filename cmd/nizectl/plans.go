@@ -56,7 +56,7 @@ func plansAdd(ctx context.Context, c *command.Call) error {
 	return nil
 }
 
-// plansAmounts is what a plan bounds, in words.
+// plansAmounts describes the limits of a plan.
 func plansAmounts(p plan.Plan) string {
 	list := []string{"unlimited messages"}
 	if p.Messages != nil {
