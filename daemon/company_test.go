@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,10 +49,10 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newAcme(t *testing.T) *acme {
+func newAcme(t *testing.T, options ...func(*daemon.Options)) *acme {
 	t.Helper()
 	a := &acme{idp: oidctest.New(t), log: &syncBuffer{}, t: t}
-	a.testDaemon = open(t, t.TempDir(), nil, func(o *daemon.Options) { o.Log = slog.New(slog.NewTextHandler(a.log, nil)) })
+	a.testDaemon = open(t, t.TempDir(), nil, append(options, func(o *daemon.Options) { o.Log = slog.New(slog.NewTextHandler(a.log, nil)) })...)
 	p, err := api.SetOIDC.Call(t.Context(), a.Client, api.SetOIDCRequest{Issuer: a.idp.URL, Client: a.idp.Client, ClientSecret: api.NewSecret(a.idp.Secret), Name: "Acme"})
 	if err != nil {
 		t.Fatal(err)
@@ -361,6 +362,28 @@ func TestCompanyKeyRotation(t *testing.T) {
 		if p := b.get(back); p.status != http.StatusOK || b.as() != "Ana" {
 			t.Fatalf("after a rotation: %d %s\n%s", p.status, mainOf(p), a.log)
 		}
+	}
+}
+
+// TestCompanyAlgorithmChange: a provider that begins to sign with another algorithm, which
+// its document lists from then on, is read again if the last read is seconds old.
+func TestCompanyAlgorithmChange(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	a := newAcme(t, clock(&ahead))
+	a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana"})
+	lists := func(algorithms ...string) {
+		a.idp.Document(func(c oidctest.Claims) { c["id_token_signing_alg_values_supported"] = algorithms })
+	}
+	lists("RS256")
+	b := newBrowser(t, a.testDaemon)
+	if p := a.login(b); p.status != http.StatusBadGateway || b.as() != "" {
+		t.Fatalf("an algorithm that is not listed: %d %s", p.status, mainOf(p))
+	}
+	lists("ES256", "HS256")
+	ahead.Store(int64(6 * time.Second))
+	if p := a.login(b); p.status != http.StatusOK || b.as() != "Ana" {
+		t.Errorf("an algorithm that is listed now: %d %s\n%s", p.status, mainOf(p), a.log)
 	}
 }
 

@@ -165,6 +165,14 @@ func (c *Company) verify(ctx context.Context, m *party, raw, nonce string) (*oid
 	}
 	id, err := m.verifier.Verify(ctx, raw)
 	var expired *oidc.TokenExpiredError
+	if err != nil && !errors.As(err, &expired) {
+		// The provider may sign with another algorithm, or publish its keys elsewhere, since
+		// its document was read.
+		if fresh := c.renewed(ctx, m); fresh != m {
+			m = fresh
+			id, err = m.verifier.Verify(ctx, raw)
+		}
+	}
 	switch {
 	case errors.As(err, &expired):
 		return nil, nil, m.clocks(fmt.Errorf("the ID token ended at %s", expired.Expiry.UTC().Format(time.RFC3339)))
@@ -295,6 +303,12 @@ func (c *Company) endSessions(ctx context.Context, raw string) (ended int, err e
 		return 0, err
 	}
 	t, err := m.verifier.VerifyLogout(oidc.ClientContext(ctx, m.http), raw)
+	if err != nil {
+		if fresh := c.renewed(ctx, m); fresh != m {
+			m = fresh
+			t, err = m.verifier.VerifyLogout(oidc.ClientContext(ctx, m.http), raw)
+		}
+	}
 	switch {
 	case err != nil:
 		return 0, m.untrusted(err)

@@ -24,8 +24,8 @@ const (
 	// partyLife is how long what was discovered is used. A key that the provider took
 	// back is trusted no longer than that.
 	partyLife = time.Hour
-	// failedLife is how long a provider that could not be asked is not asked again, so
-	// that a crowd at the page does not become one at the provider.
+	// failedLife is the minimum time between two reads after a failure, so that a crowd
+	// at the page does not become one at the provider.
 	failedLife = 5 * time.Second
 )
 
@@ -72,15 +72,35 @@ func (c *Company) current(ctx context.Context) (*party, error) {
 	if c.failed != nil && c.failedOf == p.Revision && now.Sub(c.failedAt) < failedLife && now.Sub(c.failedAt) >= 0 {
 		return nil, c.failed
 	}
+	return c.discoverLocked(ctx, p)
+}
+
+func (c *Company) discoverLocked(ctx context.Context, p identity.Provider) (*party, error) {
 	made, err := c.discover(ctx, p)
 	if err != nil {
 		if ctx.Err() == nil { // else only the browser has left
-			c.failed, c.failedAt, c.failedOf = err, now, p.Revision
+			c.failed, c.failedAt, c.failedOf = err, c.Now(), p.Revision
 		}
 		return nil, err
 	}
 	c.party, c.failed = made, nil
 	return made, nil
+}
+
+// renewed returns m with what the provider publishes now, or m itself if that was read
+// a moment ago or can't be read.
+func (c *Company) renewed(ctx context.Context, m *party) *party {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.party == nil || c.party.Revision != m.Revision || c.Now().Sub(c.party.since) < failedLife {
+		return m
+	}
+	if c.party == m {
+		if _, err := c.discoverLocked(ctx, m.Provider); err != nil {
+			return m
+		}
+	}
+	return c.party
 }
 
 // checkIssuer refuses an address that can't be an issuer.
