@@ -10,21 +10,22 @@ import (
 // configuration. Events are chained: Chain is a keyed hash of the previous event's Chain,
 // this event's metadata, its pseudonym and the salted hash of Data.
 type Event struct {
-	Seq      uint64          `json:"seq"`
-	At       time.Time       `json:"at"`
-	Kind     string          `json:"kind"`    // call.pending, call.done, server.put, token.create …
-	Subject  string          `json:"subject"` // a call's, server's, token's id …
-	User     string          `json:"user"`    // the caller; "system" for nize
-	UserName string          `json:"user_name,omitempty"`
-	Surface  Surface         `json:"surface,omitempty"`
-	Identity string          `json:"identity,omitempty"`
-	Address  string          `json:"address,omitempty"` // of the client on the network
-	Token    string          `json:"token,omitempty"`
-	Tool     string          `json:"tool,omitempty"`
-	Outcome  State           `json:"outcome,omitempty"`
-	Data     json.RawMessage `json:"data,omitempty"`   // redacted
-	Erased   bool            `json:"erased,omitempty"` // personal data was removed because a person was forgotten
-	Chain    string          `json:"chain"`
+	Seq         uint64          `json:"seq"`
+	At          time.Time       `json:"at"`
+	Kind        string          `json:"kind"`                   // call.pending, call.done, server.put, token.create …
+	Subject     string          `json:"subject"`                // a call's, server's, token's id …
+	SubjectName string          `json:"subject_name,omitempty"` // the present name of the user whose id Subject is
+	User        string          `json:"user"`                   // the caller; "system" for nize
+	UserName    string          `json:"user_name,omitempty"`
+	Surface     Surface         `json:"surface,omitempty"`
+	Identity    string          `json:"identity,omitempty"`
+	Address     string          `json:"address,omitempty"` // of the client on the network
+	Token       string          `json:"token,omitempty"`
+	Tool        string          `json:"tool,omitempty"`
+	Outcome     State           `json:"outcome,omitempty"`
+	Data        json.RawMessage `json:"data,omitempty"`   // redacted
+	Erased      bool            `json:"erased,omitempty"` // personal data was removed because a person was forgotten
+	Chain       string          `json:"chain"`
 }
 
 // TamperedError reports where the audit trail stops being valid: the database was changed

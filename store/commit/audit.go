@@ -146,6 +146,9 @@ func (t *Tx) Event(n Note) error {
 	if n.By.User == "" {
 		return fmt.Errorf("%w caller: nobody is named for %s", store.ErrInvalid, n.Kind)
 	}
+	if n.By.Name == "" && n.By.User != store.System.User { // acts in a person's name without their session
+		n.By.Name = t.userName(n.By.User)
+	}
 	data, ok := n.Data.(json.RawMessage)
 	if !ok && n.Data != nil {
 		b, err := json.Marshal(n.Data)
@@ -171,6 +174,15 @@ func (t *Tx) Event(n Note) error {
 	t.head.seq = seq
 	copy(t.head.chain[:], p[evChain])
 	return nil
+}
+
+// userName returns a user's name, or "" if there is no such user.
+func (t *Tx) userName(id string) string {
+	u, err := GetJSON[store.User](t, "users", []byte(id))
+	if err != nil {
+		return ""
+	}
+	return u.Name
 }
 
 // link returns the chain value of an event, computed from its parts.

@@ -217,6 +217,9 @@ func (t *Tx) decodeEvent(k, v []byte, known *names) (store.Event, error) {
 		Surface: store.Surface(p[evSurface]), Tool: string(p[evTool]), Outcome: store.State(p[evOutcome]),
 		Chain: hex.EncodeToString(p[evChain]),
 	}
+	if strings.HasPrefix(e.Kind, "user.") || strings.HasPrefix(e.Kind, "member.") {
+		e.SubjectName = t.userName(e.Subject)
+	}
 	if len(p[evPayload]) == 0 {
 		e.Erased = true
 		return e, known.fill(t, &e, p[evPseudonym])
