@@ -149,6 +149,15 @@ func TestCompanyLogin(t *testing.T) {
 	if again := a.user("Ana Winter"); again.ID != u.ID {
 		t.Errorf("another user: %+v", again)
 	}
+	// The trail names the person, also where nize acted for them.
+	for e, err := range api.ReadAudit.Call(t.Context(), a.Client, api.AuditRequest{User: u.ID}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.UserName != "Ana Sommer" && e.UserName != "Ana Winter" {
+			t.Errorf("event %s has the name %q", e.Kind, e.UserName)
+		}
+	}
 	// Neither the log nor the trail has a secret of the sign-in.
 	if strings.Contains(a.log.String(), a.idp.Secret) {
 		t.Error("the log has the client secret")

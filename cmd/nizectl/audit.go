@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -166,7 +167,7 @@ func printEvent(c *command.Call, e store.Event) error {
 		who = "(erased)"
 	}
 	line := auditLine(c.App, e.At.Local().Format("2006-01-02 15:04:05"), display.Clean(dash(who)), display.Clean(dash(string(e.Surface))), display.Clean(e.Kind),
-		display.Clean(dash(e.Subject)), display.Clean(dash(e.Tool)), c.Paint(command.StateColour(string(e.Outcome)), display.Clean(e.Outcome.Word().String())))
+		display.Clean(dash(cmp.Or(e.SubjectName, e.Subject))), display.Clean(dash(e.Tool)), c.Paint(command.StateColour(string(e.Outcome)), display.Clean(e.Outcome.Word().String())))
 	c.Line("%s", line)
 	return c.Flush()
 }

@@ -108,7 +108,11 @@ func showEvent(c *command.Call, e store.Event) {
 	c.Field("address", e.Address)
 	c.Field("token", e.Token)
 	c.Field("kind", e.Kind)
-	c.Field("subject", e.Subject)
+	subject := e.Subject
+	if e.SubjectName != "" {
+		subject += " (" + e.SubjectName + ")"
+	}
+	c.Field("subject", subject)
 	c.Field("tool", e.Tool)
 	c.Field("outcome", e.Outcome.Word().String())
 	if len(e.Data) > 0 && string(e.Data) != "null" {

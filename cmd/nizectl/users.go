@@ -18,6 +18,10 @@ func usersCommand(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "show", Args: "USER", Usage: "show a person, their identities, tokens and hooks", Names: command.UserNames, Run: usersShow}),
 		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a person who is in no chat yet",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "role", Usage: "admin or member", Value: string(store.Member)}}, Run: usersAdd}),
+		a.Command(command.Leaf{Name: "edit", Args: "USER", Usage: "change a person's name or email address", Names: command.UserNames, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "display-name", Usage: "`NAME` that people see"},
+			&cli.StringFlag{Name: "email", Usage: "`ADDRESS` of the person, seen by admins; with oidc.link_by_email it links their sign-in; an empty one removes it"},
+		}, Run: usersEdit}),
 		a.Command(command.Leaf{Name: "role", Args: "USER ROLE", Usage: "make a person an admin or a member", Names: command.UserNames, Run: usersRole}),
 		a.Command(command.Leaf{Name: "disable", Args: "USER", Usage: "disable a person, their sessions, tokens and pending calls", Names: command.UserNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: usersDisable}),
@@ -53,6 +57,9 @@ func usersShow(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(u)
 	}
 	c.Field("name", u.Name)
+	if u.Email != "" {
+		c.Field("email", u.Email)
+	}
 	c.Field("role", string(u.Role))
 	c.Field("state", string(u.State))
 	c.Field("identities", strings.Join(u.Identities, ", "))
@@ -77,6 +84,24 @@ func usersAdd(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	return c.Report(u, "%s added as %s; for a token: nizectl tokens add NAME --user %s", u.Name, u.Role, u.Name)
+}
+
+func usersEdit(ctx context.Context, c *command.Call) error {
+	req := api.PatchUserRequest{ID: c.Arg(0)}
+	for flag, field := range map[string]**string{"display-name": &req.Name, "email": &req.Email} {
+		if c.Cmd.IsSet(flag) {
+			value := c.Cmd.String(flag)
+			*field = &value
+		}
+	}
+	if req.Name == nil && req.Email == nil {
+		return command.Usagef("say what to change: --display-name or --email")
+	}
+	u, err := api.PatchUser.Call(ctx, c.API, req)
+	if err != nil {
+		return err
+	}
+	return c.Report(u, "%s is changed", u.Name)
 }
 
 func roleOf(text string) (store.Role, error) {

@@ -44,13 +44,15 @@ type GetUserRequest struct {
 }
 
 // PatchUser changes a person. It returns ErrRefused for a change that would leave no admin.
-var PatchUser = Op[PatchUserRequest, UserView]{"PATCH", "/v1/users/{id}", true, "change a person's role or state"}
+var PatchUser = Op[PatchUserRequest, UserView]{"PATCH", "/v1/users/{id}", true, "change a person's role, state, name or email address"}
 
 // PatchUserRequest changes the fields that are set.
 type PatchUserRequest struct {
 	ID    string           `path:"id" json:"-"`
 	Role  *store.Role      `json:"role,omitempty"`
 	State *store.UserState `json:"state,omitempty"`
+	Name  *string          `json:"name,omitempty"`  // the display name
+	Email *string          `json:"email,omitempty"` // "" removes it
 }
 
 // RemoveUser ends a person's access and deletes the user; records of what they did stay

@@ -39,15 +39,20 @@ func (d *Directory) Find(ctx context.Context, who string) (store.User, error) {
 		return store.User{}, fmt.Errorf("listing users: %w", err)
 	}
 	var names []string
-	var named []store.User
+	var named, added []store.User
 	for _, u := range users {
 		if u.ID == who || slices.Contains(u.Identities, who) || slices.Contains(u.Aliases, who) {
 			return u, nil
 		}
 		if u.Name == who {
 			named = append(named, u)
+		} else if slices.Contains(u.Identities, store.NamedIdentity+who) {
+			added = append(added, u) // they have another display name now
 		}
 		names = append(names, u.Name)
+	}
+	if len(named) == 0 {
+		named = added
 	}
 	switch len(named) {
 	case 0:

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/identity"
+	"nize/store/printable"
 )
 
 // Users implements the operations on people. A person who was only added by name has the
@@ -134,7 +137,7 @@ func (p *Users) Add(ctx context.Context, by store.Caller, req api.AddUserRequest
 	return p.view(ctx, u)
 }
 
-// Patch changes a role or a state. Disabling a person also removes what acts in their name,
+// Patch changes a role, a state, a name or an email address. Disabling a person also removes what acts in their name,
 // in the same transaction of the store; the MCP server learns of it from the feed and ends
 // their streams.
 func (p *Users) Patch(ctx context.Context, by store.Caller, req api.PatchUserRequest) (none api.UserView, err error) {
@@ -144,8 +147,11 @@ func (p *Users) Patch(ctx context.Context, by store.Caller, req api.PatchUserReq
 	}
 	was := u
 	api.Change(&u, req)
+	if err := p.checkContact(ctx, u, was); err != nil {
+		return none, err
+	}
 	var groups, lacked []string
-	if u.Role != was.Role || u.State != was.State {
+	if u.Role != was.Role || u.State != was.State || u.Name != was.Name || u.Email != was.Email {
 		if groups, err = p.groupsOf(ctx, u); err != nil {
 			return none, err
 		}
@@ -171,6 +177,27 @@ func (p *Users) Patch(ctx context.Context, by store.Caller, req api.PatchUserReq
 	}
 	v.Emptied, err = p.Groups.emptied(ctx, groups)
 	return v, err
+}
+
+// checkContact validates a changed name and email address. A name must identify one
+// person, since requests may name people by it.
+func (p *Users) checkContact(ctx context.Context, u, was store.User) error {
+	if u.Name != was.Name {
+		if u.Name == "" || len(u.Name) > identity.MaxName || strings.TrimSpace(u.Name) != u.Name || printable.Escape(u.Name) != u.Name {
+			return fmt.Errorf("%w display name %q: use 1 to %d bytes of printable characters", store.ErrInvalid, u.Name, identity.MaxName)
+		}
+		other, err := p.Directory.Find(ctx, u.Name)
+		if err == nil && other.ID != u.ID || errors.Is(err, store.ErrInvalid) {
+			return fmt.Errorf("user %q %w: choose a name that nobody else has", u.Name, store.ErrExists)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	if u.Email != was.Email && u.Email != "" && identity.LinkableEmail(u.Email) != strings.ToLower(u.Email) {
+		return fmt.Errorf("%w email address %q: use NAME@HOST in ASCII", store.ErrInvalid, u.Email)
+	}
+	return nil
 }
 
 func (p *Users) undecidable(ctx context.Context) ([]string, error) {
