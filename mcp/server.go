@@ -145,7 +145,7 @@ func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
 func capabilities() *sdk.ServerCapabilities {
 	can := &sdk.ServerCapabilities{
 		Tools: &sdk.ToolCapabilities{ListChanged: true}, Prompts: &sdk.PromptCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{ListChanged: true},
-		//lint:ignore SA1019 deprecated in 2026-07-28, wanted by the conformance suite of 2025-11-25
+		//lint:ignore SA1019 deprecated in 2026-07-28, required by the conformance suite of 2025-11-25
 		Logging: &sdk.LoggingCapabilities{},
 	}
 	can.AddExtension(taskwire.Extension, nil)

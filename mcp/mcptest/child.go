@@ -211,7 +211,7 @@ func (c *intercepted) call(ctx context.Context, m *jsonrpc.Request) {
 	raw := func(b []byte) {
 		stdout.Lock()
 		defer stdout.Unlock()
-		os.Stdout.Write(append(b, '\n')) //nolint:errcheck // the parent may be gone
+		os.Stdout.Write(append(b, '\n')) //nolint:errcheck // the parent may have exited
 	}
 	switch fault {
 	case Die:

@@ -271,7 +271,7 @@ func writeJSON(w http.ResponseWriter, id jsonrpc.ID, result json.RawMessage) {
 	body := envelope(id, result)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	w.Write(body) //nolint:errcheck // the client may have left
+	w.Write(body) //nolint:errcheck // the client may have disconnected
 }
 
 func envelope(id jsonrpc.ID, result json.RawMessage) []byte {

@@ -1,8 +1,8 @@
-// Runs before a view's own scripts, and takes away what reaches hosts and is under no
-// policy: WebRTC. Another realm has it anew, so there is no way to make one either: no
-// frames, whose parts of HTML are text then, and no javascript: address. Where frames of
-// accepted domains are allowed there are other realms, and only this one has it not.
-// A view may change every object that it finds: nothing here relies on one after this.
+// Runs before a view's own scripts and removes WebRTC, which can connect to hosts and is
+// not restricted by any policy. Every new realm has it again, so a view must not create
+// one: frames are blocked, by turning their HTML into text, and so are javascript: URLs.
+// If frames of accepted domains are allowed, WebRTC is only removed from this realm.
+// A view may change every object that it finds, so nothing here uses one after this.
 (() => {
   const frames = __FRAMES__
   for (const name of Object.getOwnPropertyNames(self)) if (/^(?:webkit|moz)?RTC/.test(name)) delete self[name]
@@ -15,8 +15,8 @@
   const text = (value) => typeof value === 'string' ? value : Text(value)
   const isBanned = (name) => banned[lower(slice(name, lastIndexOf(name, ':') + 1))] === 1
   const ends = (c) => c === 32 || c === 47 || c === 62 || c === 9 || c === 10 || c === 12 || c === 13
-  // A space after < makes it text in HTML, and changes no meaning in a script. part is
-  // text that more may follow.
+  // A space after < makes it text in HTML, and has no effect in a script. part means that
+  // more text may follow.
   const filter = (from, part) => {
     let out = '', done = 0
     for (let at = indexOf(from, '<'); at >= 0; at = indexOf(from, '<', at + 1)) {
@@ -37,7 +37,7 @@
         createScript: (from, type, sink) => indexOf(text(sink), 'Location') === 0 ? null : from,
         createScriptURL: (from) => from,
       })
-    } catch {} // the page of another host allows none
+    } catch {} // another host's page may not allow policies
     for (const name of ['trustedTypes', 'TrustedTypePolicyFactory', 'TrustedTypePolicy']) delete self[name]
   }
   document.currentScript.remove()
@@ -72,7 +72,7 @@
   wrap(DOMParser.prototype, 'parseFromString', (was) => ({ parseFromString(from, type) {
     from = whole(from)
     type = text(type)
-    if (lower(type) !== 'text/html' && indexOf(from, '<!ENTITY') >= 0) from = '' // which can be a frame when it stands in the text
+    if (lower(type) !== 'text/html' && indexOf(from, '<!ENTITY') >= 0) from = '' // an entity in the text can become a frame
     return apply(was, this, [from, type])
   } }).parseFromString)
   for (const name of ['write', 'writeln']) {
@@ -93,7 +93,7 @@
     if (isBanned(extend)) throw new TypeError('a view has no frames')
     return apply(was, this, [name, make, { __proto__: null, extends: extend }])
   } }).define)
-  // Documents that no string here makes.
+  // Other ways to create documents.
   delete self.XSLTProcessor
   wrap(XMLHttpRequest.prototype, 'responseType', (was) => ({ responseType(type) {
     type = text(type)

@@ -1,8 +1,8 @@
-// window.openai over the messages of MCP Apps.
+// window.openai on the messages of MCP Apps.
 (() => {
-  const template = __TEMPLATE__ // which a host that isn't nize has not got yet, or null
+  const template = __TEMPLATE__ // for a host other than nize: written when the result arrives; otherwise null
   const globals = Object.assign(__GLOBALS__, { displayMode: 'inline', maxHeight: 800, safeArea: { insets: { top: 0, right: 0, bottom: 0, left: 0 } } })
-  const full = (tag) => { // with its region, such as en-US
+  const full = (tag) => { // with a region, such as en-US
     try {
       const { region, language, script } = new Intl.Locale(tag)
       if (region) return tag
@@ -57,7 +57,7 @@
     else asked.resolve(data.result)
   }
   addEventListener('message', heard)
-  let told = false // the view says how high it is, and is not measured
+  let told = false // the view reports its own height, so it is not measured
   const height = (value) => {
     const message = { method: 'ui/notifications/size-changed', params: { height: Math.ceil(value) } }
     if (ready) post(message)
@@ -68,7 +68,7 @@
   const write = () => {
     written = true
     document.open()
-    addEventListener('message', heard) // opening a document takes the listeners of its window away
+    addEventListener('message', heard) // document.open removes the listeners of its window
     document.write(template)
     document.documentElement.dataset.theme = globals.theme
     document.close()

@@ -232,7 +232,7 @@ func (c *Conn) answer(ctx context.Context, route Route, resp *http.Response) (js
 
 // said returns the text of an error response, prefixed with a colon.
 func said(resp *http.Response) string {
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) //nolint:errcheck // what came is all there is to tell
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxSaid)) //nolint:errcheck // use the part that was read
 	text := oneLine(strings.ToValidUTF8(string(head), "\uFFFD"), 500)
 	if text == "" || strings.HasPrefix(text, "<") {
 		return ""

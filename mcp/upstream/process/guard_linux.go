@@ -329,7 +329,7 @@ func (g *Guard) Close() error {
 	}
 	timer := time.AfterFunc(2*spawnWait, func() {
 		l.log.Error("the guard does not end; killing it")
-		l.cmd.Process.Kill() //nolint:errcheck // it may have just ended
+		l.cmd.Process.Kill() //nolint:errcheck // it may have just exited
 	})
 	defer timer.Stop()
 	<-l.gone

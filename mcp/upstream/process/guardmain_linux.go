@@ -255,10 +255,10 @@ func (w *warden) signal(f frame) {
 		}
 		if syscall.Signal(f.Sig) == syscall.SIGKILL {
 			for _, d := range readTree().below(pid) {
-				unix.Kill(d, unix.SIGKILL) //nolint:errcheck // it may have just ended
+				unix.Kill(d, unix.SIGKILL) //nolint:errcheck // it may have just exited
 			}
 		}
-		unix.Kill(-pid, syscall.Signal(f.Sig)) //nolint:errcheck // the group may have just ended
+		unix.Kill(-pid, syscall.Signal(f.Sig)) //nolint:errcheck // the group may have just exited
 	}
 }
 
@@ -283,7 +283,7 @@ func (w *warden) reap() (more bool) {
 		}
 		// The number can't belong to another group: it stays in use while a member lives,
 		// and if none does, the signal has no effect.
-		unix.Kill(-pid, unix.SIGKILL) //nolint:errcheck // mostly nobody is left
+		unix.Kill(-pid, unix.SIGKILL) //nolint:errcheck // usually no process is left
 		delete(w.children, pid)
 		c.end = frame{Op: "ended", ID: c.id, PID: pid, Err: exitReason(status)}
 		if c.cgroup != "" {
@@ -365,7 +365,7 @@ func (w *warden) sweepLocked() (left map[mark]bool) {
 			all = readTree()
 		}
 		for _, d := range append(all.below(pid), pid) {
-			unix.Kill(d, unix.SIGKILL) //nolint:errcheck // it may have just ended
+			unix.Kill(d, unix.SIGKILL) //nolint:errcheck // it may have just exited
 		}
 		if left == nil {
 			left = map[mark]bool{}
@@ -397,7 +397,7 @@ func (w *warden) sendFrame(f frame) {
 	}
 	w.write.Lock()
 	defer w.write.Unlock()
-	w.conn.SetWriteDeadline(time.Now().Add(spawnWait)) //nolint:errcheck // the write tells
+	w.conn.SetWriteDeadline(time.Now().Add(spawnWait)) //nolint:errcheck // the write fails as well
 	w.conn.Write(b)                                    //nolint:errcheck // see above
 }
 
@@ -411,7 +411,7 @@ func (w *warden) killAll() {
 			return
 		}
 		for _, pid := range all {
-			unix.Kill(pid, unix.SIGKILL) //nolint:errcheck // it may have just ended
+			unix.Kill(pid, unix.SIGKILL) //nolint:errcheck // it may have just exited
 		}
 		w.reap()
 		time.Sleep(time.Millisecond)

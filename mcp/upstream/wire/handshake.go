@@ -73,7 +73,7 @@ func (t *RoundTripper) discover(req *http.Request, id []byte) (*http.Response, e
 	defer resp.Body.Close()
 	t.Trouble.Store(resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests)
 	if denied(resp) {
-		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // it is a refusal, whatever is left of it
+		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // an error response, even if it is cut off
 		resp.Body = io.NopCloser(bytes.NewReader(head))
 		return resp, nil
 	}
@@ -228,7 +228,7 @@ func (t *RoundTripper) notify(req *http.Request) (*http.Response, error) {
 		return nil, err
 	case err != nil: // no response
 	case denied(resp) || redirects(resp):
-		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // it is a refusal, whatever is left of it
+		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // an error response, even if it is cut off
 		resp.Body.Close()
 		resp.Body = io.NopCloser(bytes.NewReader(head))
 		return resp, nil

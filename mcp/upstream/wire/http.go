@@ -192,7 +192,7 @@ func (w *HTTPConn) Terminate(kill bool) {
 	w.calls.Wait()
 	if first {
 		timer := time.AfterFunc(noticeTime, func() { w.end(ErrEnded) })
-		w.session.Close() //nolint:errcheck // it is over either way
+		w.session.Close() //nolint:errcheck // the session is over either way
 		timer.Stop()
 		w.end(ErrEnded)
 		w.stop()
@@ -485,7 +485,7 @@ func notMCPError(media string, body []byte, hide Hide) error {
 func statusError(resp *http.Response, hide Hide) *StatusError {
 	e := &StatusError{Status: resp.StatusCode, media: mediaType(resp.Header.Get("Content-Type")), Target: redirectTarget(resp)}
 	if e.Target == "" && e.Status != http.StatusOK {
-		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
+		head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // use the part that was read
 		e.said = saidInBody(head, resp, hide)
 	}
 	return e
@@ -493,7 +493,7 @@ func statusError(resp *http.Response, hide Hide) *StatusError {
 
 // peekStatus is statusError for a response whose body other code reads, too.
 func peekStatus(resp *http.Response, hide Hide) *StatusError {
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // use the part that was read
 	body := resp.Body
 	restore := func() {
 		resp.Body = struct {
@@ -523,7 +523,7 @@ func saidInBody(head []byte, resp *http.Response, hide Hide) string {
 // statusFault converts an error status to the fault of the request with this id.
 func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	status := resp.StatusCode
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // what came is all there is to tell
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // use the part that was read
 	resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(head))
 	text := statusError(resp, w.hide).Error()

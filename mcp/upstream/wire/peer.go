@@ -538,5 +538,5 @@ type PeerSession struct {
 
 func (p *PeerSession) Terminate(kill bool) {
 	p.Peer.Terminate(kill)
-	p.Session.Close() //nolint:errcheck // the peer is closed: there is nothing left that can fail
+	p.Session.Close() //nolint:errcheck // the peer is closed, so this can't fail
 }
