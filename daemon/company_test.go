@@ -72,6 +72,14 @@ func (a *acme) set(key, value string) {
 	}
 }
 
+// unset resets a setting.
+func (a *acme) unset(key string) {
+	a.t.Helper()
+	if _, err := api.UnsetSetting.Call(a.t.Context(), a.Client, api.UnsetSettingRequest{Key: key}); err != nil && !errors.Is(err, store.ErrNotFound) {
+		a.t.Fatal(err)
+	}
+}
+
 // callback goes to the provider and returns the address that it sends the browser back to.
 func (a *acme) callback(b *browser) string {
 	a.t.Helper()
@@ -282,6 +290,135 @@ func TestCompanyAttacks(t *testing.T) {
 	users, err := api.ListUsers.Call(t.Context(), a.Client, api.Empty{})
 	if err != nil || slices.ContainsFunc(users.Items, func(u store.User) bool { return u.Name == "Mallory" }) {
 		t.Errorf("users: %+v %v", users.Items, err)
+	}
+}
+
+// TestCompanyFailures: if a sign-in fails, the page says what an admin has to do, and the
+// log why it failed.
+func TestCompanyFailures(t *testing.T) {
+	t.Parallel()
+	a := newAcme(t)
+	good := api.SetOIDCRequest{Issuer: a.idp.URL, Client: a.idp.Client, ClientSecret: api.NewSecret(a.idp.Secret), Name: "Acme", Force: true}
+	set := func(req api.SetOIDCRequest) {
+		t.Helper()
+		if _, err := api.SetOIDC.Call(t.Context(), a.Client, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	document := func(key string, v any) func() {
+		return func() { a.idp.Document(func(c oidctest.Claims) { c[key] = v }); set(good) }
+	}
+	answer := func(change func(url.Values)) func(*url.URL) {
+		return func(u *url.URL) { q := u.Query(); change(q); u.RawQuery = q.Encode() }
+	}
+	refusal := func(code string) func(*url.URL) {
+		return answer(func(q url.Values) { q.Del("code"); q.Set("error", code) })
+	}
+	admin := func(name, email string) {
+		t.Helper()
+		if _, err := api.AddUser.Call(t.Context(), a.Client, api.AddUserRequest{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := api.PatchUser.Call(t.Context(), a.Client, api.PatchUserRequest{ID: name, Email: &email}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name      string
+		before    func()         // the sign-in begins
+		back      func(*url.URL) // changes the callback
+		page, log string
+	}{
+		{"down", func() { a.idp.Down(true); set(good) }, nil, "nizectl identity oidc test", "503"},
+		{"another issuer", document("issuer", "https://elsewhere.example"), nil, "sets the right one with nizectl identity oidc set", "elsewhere.example"},
+		{"no PKCE", document("code_challenge_methods_supported", []string{"plain"}), nil, "nizectl identity oidc test", "S256"},
+		{"no public key", document("id_token_signing_alg_values_supported", []string{"HS256"}), nil, "nizectl identity oidc test", "HS256"},
+		{"plain addresses", document("token_endpoint", "http://login.acme.example/token"), nil, "nizectl identity oidc test", "not an https address"},
+		{"no keys", document("jwks_uri", a.idp.URL+"/nothing"), nil, "the log of nized", "fetching keys"},
+		{"wrong secret", func() { req := good; req.ClientSecret = api.NewSecret("wrong"); set(req) }, nil, "sets client id and secret again", "invalid_client"},
+		{"cancelled there", nil, refusal("access_denied"), "assigns you to nize", "access_denied"},
+		{"refused there", nil, refusal("invalid_scope"), "compares the registration there", "invalid_scope"},
+		{"an unknown refusal", nil, refusal("<b>"), "compares the registration there", "unknown"},
+		{"a code that is over", nil, answer(func(q url.Values) { q.Set("code", "another") }), "compares the redirect address", "invalid_grant"},
+		{"down in the middle", nil, func(*url.URL) { a.idp.Down(true) }, "can't be reached", "status 503"},
+		{"clocks", func() { a.idp.Change(func(_, c oidctest.Claims) { c["exp"] = time.Now().Add(-time.Hour).Unix() }) }, nil, "sets the clock of the machine", "ended at"},
+		{"groups that are no list", func() { a.idp.Person(oidctest.Claims{"sub": "x", "groups": map[string]int{"a": 1}}) }, nil, "finds what it is in the log", "not a list of names"},
+		{"no groups", func() { a.set("oidc.allowed_groups", "staff") }, nil, "send the claim that nizectl identity oidc show names", "oidc.allowed_groups"},
+		{"the wrong groups", func() {
+			a.set("oidc.allowed_groups", "staff")
+			a.idp.Person(oidctest.Claims{"sub": "x", "groups": []string{"guests"}})
+		}, nil, "adds you to a group of the setting oidc.allowed_groups", "oidc.allowed_groups"},
+		{"disabled", func() {
+			a.idp.Person(oidctest.Claims{"sub": "leaver", "name": "Leaver"})
+			a.login(newBrowser(t, a.testDaemon))
+			if _, err := api.PatchUser.Call(t.Context(), a.Client, api.PatchUserRequest{ID: "Leaver", State: ptr(store.Disabled)}); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, "nizectl users enable", "disabled"},
+		{"two people of one address", func() {
+			a.set("oidc.link_by_email", "true")
+			admin("ben", "b@acme.example")
+			admin("bea", "B@acme.example")
+			a.idp.Person(oidctest.Claims{"sub": "b", "name": "B", "email": "b@acme.example", "email_verified": true})
+		}, nil, "removes or links them", "several users"},
+		{"no provider", func() {
+			if _, err := api.RemoveOIDC.Call(t.Context(), a.Client, api.Empty{}); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, "sets one with nizectl identity oidc set", "not found"},
+	} {
+		a.idp.Down(false)
+		a.idp.Document(nil)
+		a.idp.Change(nil)
+		a.idp.Person(oidctest.Claims{"sub": "x", "name": "X"})
+		a.unset("oidc.allowed_groups")
+		set(good)
+		if tt.before != nil {
+			tt.before()
+		}
+		b, before := newBrowser(t, a.testDaemon), len(a.log.String())
+		p := b.get("/login/oidc/start")
+		if p.status == http.StatusSeeOther {
+			u := mustURL(t, b.get(p.location).location)
+			if tt.back != nil {
+				tt.back(u)
+			}
+			p = b.get(u.String())
+		}
+		if p.status < 400 || !strings.Contains(html.UnescapeString(mainOf(p)), tt.page) {
+			t.Errorf("%s: %d %s", tt.name, p.status, mainOf(p))
+		}
+		if said := a.log.String()[before:]; !strings.Contains(said, "a sign-in with the identity provider failed") || !strings.Contains(said, tt.log) {
+			t.Errorf("%s: the log says %s", tt.name, said)
+		}
+		a.idp.Down(false)
+		if got := b.as(); got != "" {
+			t.Errorf("%s: signed in as %q", tt.name, got)
+		}
+	}
+	// doctor finds what a sign-in would.
+	set(good)
+	finding := func(req api.DoctorRequest) (f api.Finding) {
+		t.Helper()
+		all, err := api.Doctor.Call(t.Context(), a.Client, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all.Findings, func(f api.Finding) bool { return f.Check == "identity" })
+		if i < 0 {
+			t.Fatalf("no finding: %+v", all.Findings)
+		}
+		return all.Findings[i]
+	}
+	if f := finding(api.DoctorRequest{Online: true}); f.Level != api.LevelOK || f.Subject != "Acme" {
+		t.Errorf("doctor: %+v", f)
+	}
+	a.idp.Down(true)
+	if f := finding(api.DoctorRequest{}); f.Level != api.LevelOK {
+		t.Errorf("doctor, without asking: %+v", f)
+	}
+	if f := finding(api.DoctorRequest{Online: true}); f.Level != api.LevelProblem || f.Cure == "" {
+		t.Errorf("doctor: %+v", f)
 	}
 }
 

@@ -34,7 +34,7 @@ func (d *Daemon) newAlerts() *monitor.Alerts {
 
 func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Doctor {
 	return &monitor.Doctor{
-		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Roof: d.daemonFacts,
+		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Identity: d.identityFacts, Roof: d.daemonFacts,
 		Servers: func(ctx context.Context) ([]api.ServerView, error) {
 			list, err := servers.List(ctx, store.System, api.Empty{})
 			return list.Items, err
@@ -51,6 +51,20 @@ func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extension
 		list, err := servers.List(ctx, by, api.Empty{})
 		return list.Items, err
 	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.daemonStatus, Now: d.now}
+}
+
+// identityFacts returns the company's identity provider for doctor.
+func (d *Daemon) identityFacts(ctx context.Context, online bool) (*doctor.Identity, error) {
+	p, set, err := d.ops.company.Provider(ctx)
+	if err != nil || !set {
+		return nil, err
+	}
+	address, secure := d.ops.company.Redirect()
+	f := &doctor.Identity{Name: p.Name, RedirectURI: address, Secure: secure}
+	if online {
+		f.Steps = d.ops.company.Look(ctx, p).Steps
+	}
+	return f, nil
 }
 
 // daemonFacts adds the composition root's facts for doctor.

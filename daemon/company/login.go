@@ -230,6 +230,9 @@ func (m *party) notExchanged(err error) *failure {
 		code = fmt.Sprintf("status %d", answer.Response.StatusCode)
 	}
 	err = fmt.Errorf("the provider's token endpoint answered %s", code)
+	if answer.Response.StatusCode >= http.StatusInternalServerError {
+		return unreachable(m.Provider, err)
+	}
 	switch code {
 	case "invalid_client", "unauthorized_client":
 		return &failure{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so signing in doesn't work. An admin sets client id and secret again with nizectl identity oidc set.", m.Name), err}

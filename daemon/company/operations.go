@@ -107,6 +107,14 @@ func (c *Company) Provider(ctx context.Context) (p identity.Provider, ok bool, e
 	return p, err == nil, err
 }
 
+// Redirect returns the address to which the provider sends browsers back, and whether a
+// provider accepts it: it has to be https, except on this computer.
+func (c *Company) Redirect() (address string, secure bool) {
+	address = strings.TrimSuffix(c.Base(), "/") + redirectPath
+	u, err := url.Parse(address)
+	return address, err == nil && (u.Scheme == "https" || loopback(u.Hostname()))
+}
+
 // Look tries a provider, step by step; it ends at the first step on which others depend.
 func (c *Company) Look(ctx context.Context, p identity.Provider) api.OIDCTest {
 	t := api.OIDCTest{OIDC: c.view(p), OK: true}
@@ -138,7 +146,7 @@ func (c *Company) Look(ctx context.Context, p identity.Provider) api.OIDCTest {
 	}
 	step("clock", err, clock, "set the clock of this machine, such as with timedatectl set-ntp true")
 	err = nil
-	if u, bad := url.Parse(t.RedirectURI); bad != nil || u.Scheme != "https" && !loopback(u.Hostname()) {
+	if _, secure := c.Redirect(); !secure {
 		err = errors.New("people's browsers come back to " + t.RedirectURI + ", which is not https")
 	}
 	step("redirect address", err, "register "+t.RedirectURI+" at the provider", "set public_url to the https address of nize, then register its /login/oidc at the provider")

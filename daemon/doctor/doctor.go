@@ -50,6 +50,7 @@ type Facts struct {
 	Alerts    Alerts
 	Bots      []Bot
 	Groups    []Group
+	Identity  *Identity // nil without an identity provider
 }
 
 // Wrong lists nized's own warnings, one sentence each.
@@ -177,6 +178,7 @@ var rules = []struct {
 	{"providers", false, providers},
 	{"bots", false, bots},
 	{"groups", false, groups},
+	{"identity", false, identityProvider},
 	{"tokens", false, tokens},
 	{"budgets", false, budgets},
 	{"backup", false, backup},

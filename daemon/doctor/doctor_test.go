@@ -35,7 +35,7 @@ func well() Facts {
 		Servers: []Server{{Name: "toolbox", State: "ready"}, {Name: "files", State: "idle"}}, Providers: []Provider{{Name: "openai"}},
 		Backup: Run{Schedule: "@daily", Last: at.Add(-5 * time.Hour)}, Audit: Run{Schedule: "@daily", Last: at.Add(-5 * time.Hour)},
 		Retention: map[string]string{"retention.audit": "400d", "retention.output": "30d"},
-		Alerts:    Alerts{To: "alerts.example.com", Signed: true},
+		Alerts:    Alerts{To: "alerts.example.com", Signed: true}, Identity: &Identity{Name: "Acme", Secure: true},
 	}
 }
 
@@ -61,6 +61,10 @@ func ill() Facts {
 	f.Groups = []Group{{Name: "dev", Shut: true}, {Name: "late", Looked: at.Add(-4 * time.Minute), Error: "no answer"}, {Name: "live", Looked: at.Add(-2 * time.Minute)},
 		{Name: "ops", Shut: true, Looked: at.Add(-time.Hour), Error: "missing_scope"}}
 	f.Alerts.Unsent, f.Alerts.LastWord = 2, "the webhook answered 500 Internal Server Error"
+	f.Identity = &Identity{Name: "Acme", Steps: []api.OIDCStep{
+		{Name: "discovery", OK: true}, {Name: "keys", Text: "the provider publishes no key that signs", Cure: "ask whoever administers the provider"},
+		{Name: "clock", Text: "the clock of nize is 3m0s apart from the provider's", Cure: "set the clock of this machine"}, {Name: "redirect address", OK: true},
+	}}
 	f.Process = Process{OpenFiles: 900, MaxFiles: 1000, Resident: 95 << 20, MemoryLimit: 100 << 20, UnderSystemd: true}
 	return f
 }
@@ -71,10 +75,12 @@ func TestGolden(t *testing.T) {
 	unsafe := well()
 	unsafe.Web, unsafe.Client, unsafe.Behind, unsafe.KeyFromEnv = Web{Listen: "0.0.0.0:19560"}, "0.2.0", 10*time.Minute, true
 	unsafe.Backup, unsafe.Audit, unsafe.Servers, unsafe.Providers = Run{Schedule: "off"}, Run{Schedule: "off"}, nil, nil
+	unsafe.Identity = &Identity{Name: "Acme", RedirectURI: "http://nize.example.com/login/oidc"}
 	unsafe.Connections = Connections{Most: 128, Unknown: 16, Address: 8, Person: 32, Ended: 40, Refused: 2}
 	unsafe.Alerts, unsafe.Disk = Alerts{To: "alerts.example.com", Clear: true}, Space{9 << 30, 100 << 30}
 	unsafe.Process = Process{OpenFiles: 20, MaxFiles: 256, Resident: 40 << 20, MemoryLimit: 64 << 20, SocketGroup: "ops"}
 	fresh := well()
+	fresh.Identity = &Identity{Name: "Acme", Secure: true, Steps: []api.OIDCStep{{Name: "discovery", OK: true}}}
 	fresh.Web = Web{Listen: "127.0.0.1:19560", Loopback: true, TLS: true, Ends: at.Add(5 * 24 * time.Hour)}
 	fresh.Backup, fresh.Audit, fresh.Alerts, fresh.Process = Run{Schedule: "@daily"}, Run{Schedule: "@daily"}, Alerts{}, Process{}
 	fresh.Files.Wide = []string{"notes.txt"}

@@ -30,6 +30,8 @@ type Doctor struct {
 	Ask       func(ctx context.Context, p store.Provider) error
 	// Bots returns the accounts on chat platforms, tested if online.
 	Bots func(ctx context.Context, online bool) ([]doctor.Bot, error)
+	// Identity returns the company's identity provider, tested if online, or nil.
+	Identity func(ctx context.Context, online bool) (*doctor.Identity, error)
 	// Roof adds the process's own facts: its listeners, keys and configuration.
 	Roof func(f *doctor.Facts)
 }
@@ -70,6 +72,9 @@ func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequ
 		return none, err
 	}
 	if f.Bots, err = d.Bots(ctx, req.Online); err != nil {
+		return none, err
+	}
+	if f.Identity, err = d.Identity(ctx, req.Online); err != nil {
 		return none, err
 	}
 	return doctor.Examine(f), nil
