@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"nize/store"
@@ -104,8 +105,30 @@ func sum(k []byte, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-func (d *DB) pseudonym(user string) []byte {
-	return sum(d.auditKey, []byte("user"), []byte(user))[:16]
+func (d *DB) pseudonym(user string) []byte { return d.pseudonyms.find(d, user) }
+
+// pseudonyms keeps those of the users that occur most, since each event that is read needs
+// one. Its values are not changed.
+type pseudonyms struct {
+	mu sync.Mutex // guards what follows
+	of map[string][]byte
+}
+
+// mostPseudonyms bounds how many are kept.
+const mostPseudonyms = 4096
+
+func (ps *pseudonyms) find(d *DB, user string) []byte {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p, ok := ps.of[user]; ok {
+		return p
+	}
+	p := sum(d.auditKey, []byte("user"), []byte(user))[:pseudonymSize:pseudonymSize]
+	if ps.of == nil || len(ps.of) >= mostPseudonyms {
+		ps.of = map[string][]byte{}
+	}
+	ps.of[user] = p
+	return p
 }
 
 // Note is the content of an event before it has a number.
@@ -129,7 +152,7 @@ func (t *Tx) eventTime(n Note) time.Time {
 		return t.Now
 	}
 	if t.lastEvent.IsZero() {
-		if p, err := eventParts(t.Get("events", SeqKey(t.head.seq))); err == nil {
+		if p, err := t.eventParts(t.Get("events", SeqKey(t.head.seq))); err == nil {
 			t.lastEvent = TimeOf(p[evTime])
 		} else {
 			t.lastEvent = t.Now // it was pruned or is damaged: any time up to now is allowed
@@ -160,7 +183,7 @@ func (t *Tx) Event(n Note) error {
 	salt := make([]byte, 16)
 	rand.Read(salt) // never fails since Go 1.24
 	payload := Pack([]byte(n.By.User), []byte(n.By.Name), []byte(n.By.Identity), []byte(n.By.Token), []byte(n.By.Address), data)
-	hash := sha256.Sum256(append(append(make([]byte, 0, len(salt)+len(payload)), salt...), payload...))
+	hash := payloadHash(salt, payload)
 	p := make([][]byte, evParts)
 	p[evTime], p[evKind], p[evSubject] = TimeKey(t.eventTime(n)), []byte(n.Kind), []byte(n.Subject)
 	p[evOutcome], p[evSurface], p[evTool] = []byte(n.Outcome), []byte(n.By.Surface), []byte(n.Tool)
@@ -168,7 +191,7 @@ func (t *Tx) Event(n Note) error {
 
 	seq := t.head.seq + 1
 	p[evChain] = link(t.DB.auditKey, t.head.chain, seq, p)
-	if err := t.Put("events", SeqKey(seq), Pack(p...)); err != nil {
+	if err := t.Put("events", SeqKey(seq), t.DB.encodeEvent(p)); err != nil {
 		return err
 	}
 	t.head.seq = seq
@@ -202,10 +225,16 @@ func appendLink(b []byte, before [chainSize]byte, seq uint64, p [][]byte) []byte
 	return b
 }
 
-func eventParts(v []byte) ([][]byte, error) { return eventPartsTo(nil, v) }
+// eventParts returns the parts of a stored event, in either form.
+func (t *Tx) eventParts(v []byte) ([][]byte, error) { return t.eventPartsTo(nil, v) }
 
 // eventPartsTo is eventParts into a slice that is reused.
-func eventPartsTo(to [][]byte, v []byte) ([][]byte, error) {
+func (t *Tx) eventPartsTo(to [][]byte, v []byte) ([][]byte, error) {
+	if short, err := IsCompact(v); err != nil {
+		return nil, err
+	} else if short {
+		return t.DB.decodeCompact(to, v)
+	}
 	p, err := unpackTo(to[:0], v)
 	if err == nil && (len(p) < evParts || len(p[evTime]) != 8 || len(p[evChain]) != chainSize) {
 		err = ErrDamaged
@@ -222,7 +251,7 @@ func (t *Tx) PruneEvents(before time.Time, limit int) (int, error) {
 	}
 	n := 0
 	for _, k := range t.Keys("events", nil, limit) {
-		p, err := eventParts(t.Get("events", k))
+		p, err := t.eventParts(t.Get("events", k))
 		if err != nil {
 			return n, err
 		}

@@ -16,7 +16,7 @@ import (
 func TestTamper(t *testing.T) {
 	edit := func(part int, with []byte) func(b *commit.Tx) error {
 		return func(b *commit.Tx) error {
-			p, err := commit.EventParts(b.Get("events", commit.SeqKey(5)))
+			p, err := commit.EventParts(b, b.Get("events", commit.SeqKey(5)))
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func TestTamper(t *testing.T) {
 		{"payload", edit(commit.EvPayload, commit.Pack([]byte("eve"), nil, nil, nil, nil, nil)), "payload of event 5"},
 		{"salt", edit(commit.EvSalt, []byte("x")), "payload of event 5"},
 		{"a part flows into the next", func(b *commit.Tx) error {
-			p, err := commit.EventParts(b.Get("events", commit.SeqKey(5)))
+			p, err := commit.EventParts(b, b.Get("events", commit.SeqKey(5)))
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func TestTamper(t *testing.T) {
 			return b.Put("events", commit.SeqKey(9), commit.CloneBytes(b.Get("events", commit.SeqKey(8))))
 		}, "newest event is 9"},
 		{"cut, with a head to match", func(b *commit.Tx) error {
-			p, err := commit.EventParts(b.Get("events", commit.SeqKey(7)))
+			p, err := commit.EventParts(b, b.Get("events", commit.SeqKey(7)))
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func TestTamper(t *testing.T) {
 			return errors.Join(b.Delete("events", commit.SeqKey(8)), b.Put("meta", []byte("audit_head"), h))
 		}, "head was changed"},
 		{"cut at the start, with a checkpoint to match", func(b *commit.Tx) error {
-			p, err := commit.EventParts(b.Get("events", commit.SeqKey(1)))
+			p, err := commit.EventParts(b, b.Get("events", commit.SeqKey(1)))
 			if err != nil {
 				return err
 			}
@@ -107,6 +107,54 @@ func TestTamper(t *testing.T) {
 	}
 }
 
+// TestTamperCompact: a change of any byte of an event in the compact form is found, of one
+// that was erased too.
+func TestTamperCompact(t *testing.T) {
+	d := openTest(t, t.TempDir(), database.Options{})
+	for i := range 3 {
+		by := store.Caller{User: fmt.Sprint("u", i), Name: "U", Surface: store.OnMCP, Token: store.NewID(d.Now()), Address: "127.0.0.1"}
+		d.AddEvent(by, store.Event{Kind: "call.done", Subject: store.NewID(d.Now()), Tool: "box:x", Outcome: store.Done, Data: []byte(`{"args":{"a":1},"took_us":12}`)})
+	}
+	if err := d.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, erased := range []bool{false, true} {
+		if erased {
+			if n, err := d.EraseEvents(t.Context(), tester, "u1"); err != nil || n != 1 {
+				t.Fatalf("erasing: %d, %v", n, err)
+			}
+		}
+		var v []byte
+		put := func(v []byte) {
+			behind(t, d, func(b *commit.Tx) error { return b.Put("events", commit.SeqKey(2), v) })
+		}
+		behind(t, d, func(b *commit.Tx) error {
+			v = commit.CloneBytes(b.Get("events", commit.SeqKey(2)))
+			return nil
+		})
+		if short, err := commit.IsCompact(v); !short || err != nil {
+			t.Fatalf("erased: %v: it is not in the compact form, %v", erased, err)
+		}
+		for i := range v {
+			with := commit.CloneBytes(v)
+			with[i] ^= 1
+			put(with)
+			var bad *store.TamperedError
+			if _, err := d.VerifyEvents(t.Context()); !errors.As(err, &bad) || bad.Seq != 2 {
+				t.Errorf("erased: %v: byte %d of %d was changed: %v", erased, i, len(v), err)
+			}
+			put(with[:i])
+			if _, err := d.VerifyEvents(t.Context()); err == nil {
+				t.Errorf("erased: %v: cut off after %d of %d bytes: it holds", erased, i, len(v))
+			}
+		}
+		put(v)
+		if _, err := d.VerifyEvents(t.Context()); err != nil {
+			t.Errorf("erased: %v: %v", erased, err)
+		}
+	}
+}
+
 // TestErasedIsFound: without its payload an event is still found by its user.
 func TestErasedIsFound(t *testing.T) {
 	d := openTest(t, t.TempDir(), database.Options{})
@@ -114,7 +162,7 @@ func TestErasedIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	behind(t, d, func(b *commit.Tx) error {
-		p, err := commit.EventParts(b.Get("events", commit.SeqKey(1)))
+		p, err := commit.EventParts(b, b.Get("events", commit.SeqKey(1)))
 		if err != nil {
 			return err
 		}

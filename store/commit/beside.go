@@ -97,7 +97,7 @@ func (t *Tx) checkBeside(base, head auditHead) error {
 	if b == nil {
 		return tampered(noted.seq, "event %d is missing", noted.seq)
 	}
-	p, err := eventParts(b)
+	p, err := t.eventParts(b)
 	if err != nil || [chainSize]byte(p[evChain]) != noted.chain {
 		return tampered(noted.seq, "event %d is not the one that was noted beside the database", noted.seq)
 	}

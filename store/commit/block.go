@@ -75,7 +75,7 @@ func (t *Tx) sumBlock(n uint64) ([]byte, error) {
 		seen[i] = map[string]bool{}
 	}
 	for _, v := range t.Scan("events", kv.Range{From: SeqKey(n * blockSize), Before: SeqKey((n + 1) * blockSize)}) {
-		if parts, err = eventPartsTo(parts, v); err != nil {
+		if parts, err = t.eventPartsTo(parts, v); err != nil {
 			return nil, err
 		}
 		for i, v := range blockValues(parts) {

@@ -101,8 +101,8 @@ func (t *Tx) span(since, until time.Time) (lo, hi uint64) {
 // to if there is none.
 func (t *Tx) firstEvent(at time.Time, from, to uint64) uint64 {
 	n := sort.Search(int(to-from), func(i int) bool {
-		p, err := unpack(t.Get("events", SeqKey(from+uint64(i))))
-		return err == nil && len(p) > evTime && len(p[evTime]) == 8 && !TimeOf(p[evTime]).Before(at)
+		p, err := t.eventParts(t.Get("events", SeqKey(from+uint64(i))))
+		return err == nil && !TimeOf(p[evTime]).Before(at)
 	})
 	return from + uint64(n)
 }

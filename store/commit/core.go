@@ -29,6 +29,8 @@ type Options struct {
 	// which keeps the promise of 250 ms.
 	ReadOnlyLag time.Duration
 	FeedWindow  int // how many changes are kept; 0 is 50,000
+	// Schema is the schema of the database; it decides in which form records are written.
+	Schema uint64
 	// Decode returns the function that commits a record of the journal.
 	Decode DecodeJournal
 }
@@ -40,18 +42,20 @@ const defaultLag = 200 * time.Millisecond
 type DB struct {
 	writer
 
-	engine   kv.Engine
-	file     *bolt.File // set if the engine is a file
-	path     string
-	log      *slog.Logger
-	sealer   atomic.Pointer[seal.Sealer]
-	auditKey []byte
-	clock    clock
-	feed     feed
-	head     auditHead // used by the writer only
-	trail    feed      // of the audit trail: numbers of events
-	cache    cache
-	aliases  struct {
+	engine     kv.Engine
+	file       *bolt.File // set if the engine is a file
+	path       string
+	log        *slog.Logger
+	sealer     atomic.Pointer[seal.Sealer]
+	auditKey   []byte
+	schema     atomic.Uint64
+	clock      clock
+	feed       feed
+	head       auditHead // used by the writer only
+	trail      feed      // of the audit trail: numbers of events
+	cache      cache
+	pseudonyms pseudonyms
+	aliases    struct {
 		atomic.Pointer[aliases]
 		sync.Mutex // held while they are reloaded
 	}
@@ -75,6 +79,7 @@ func New(o Options) *DB {
 		trail: feed{grown: make(chan struct{})},
 	}
 	d.sealer.Store(o.Sealer)
+	d.schema.Store(o.Schema)
 	d.writer.db, d.writer.lag = d, o.ReadOnlyLag
 	d.wake, d.written, d.uncommitted = make(chan struct{}, 1), make(chan struct{}), map[string]any{}
 	d.early = early{db: d, decode: o.Decode}
@@ -140,7 +145,9 @@ func (d *DB) load() (err error) {
 		d.trail.last.Store(d.head.seq)
 		if k := t.Last("feed", nil); k != nil {
 			d.feed.last.Store(DecodeSeq(k))
-			d.feed.oldest = DecodeSeq(t.First("feed", nil))
+			if d.feed.oldest, _, err = t.oldestChange(); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

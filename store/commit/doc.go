@@ -11,10 +11,10 @@
 // (arguments, results, schemas) is a part of its own and never passes through
 // encoding/json, which would rewrite its spaces and escapes.
 //
-//	meta                              schema, clock, clock_breaks, audit_key, audit_head, audit_base, journal, vectors/MODEL: how many; sealed at rest where secret
+//	meta                              schema, clock, clock_breaks, audit_key, audit_head, audit_base, journal, outputs_pruned, vectors/MODEL: how many; sealed at rest where secret
 //	keys          number              wrapped data key
-//	feed          seq                 pack: kind, id, thread, state, approved
-//	events        seq                 pack, see audit.go
+//	feed          seq                 pack: kind, id, thread, state, approved; or compact, see form.go
+//	events        seq                 pack, see audit.go; or compact, see form.go
 //	event_blocks  seq / 1024          pack: values that occur in these events, see block.go
 //	checkpoints   seq of an event     its head, see checkpoint.go
 //	erasures      user, or thread:id  JSON, while the erasure is unfinished

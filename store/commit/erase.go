@@ -176,7 +176,7 @@ func (t *Tx) eventsOf(user string, e *Erasure) ([]uint64, error) {
 		}
 		looked++
 		seq := DecodeSeq(k)
-		p, err := eventParts(v)
+		p, err := t.eventParts(v)
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", seq, err)
 		}
@@ -221,7 +221,7 @@ func (t *Tx) strip(seq uint64) (int, error) {
 	if v == nil { // pruned meanwhile
 		return 0, nil
 	}
-	p, err := eventParts(v)
+	p, err := t.eventParts(v)
 	if err != nil {
 		return 0, fmt.Errorf("event %d: %w", seq, err)
 	}
@@ -229,7 +229,7 @@ func (t *Tx) strip(seq uint64) (int, error) {
 		return 0, nil
 	}
 	p[evSalt], p[evPayload] = nil, nil
-	return 1, t.Put("events", SeqKey(seq), Pack(p...))
+	return 1, t.Put("events", SeqKey(seq), t.DB.encodeEvent(p))
 }
 
 // names maps pseudonyms to users, for events whose payload was erased because it contained

@@ -13,7 +13,7 @@ const (
 	EventPage, BlockSize, FeedRecent, FeedPage      = eventPage, blockSize, feedRecent, feedPage
 )
 
-var EventParts = eventParts
+func EventParts(t *Tx, v []byte) ([][]byte, error) { return t.eventParts(v) }
 
 type AllOf = allOf
 

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/compact"
 	"nize/store/kv"
+	"nize/store/record"
 )
 
 const (
@@ -22,6 +25,8 @@ const (
 	feedPage   = 256
 	// feedRecent is how many of the newest changes are also kept in memory.
 	feedRecent = 1024
+	// feedEntry is how many may share an entry.
+	feedEntry = 64
 )
 
 // feed wakes watchers when there are new changes. All changes are in the database; a
@@ -121,15 +126,96 @@ func flag(b bool) []byte {
 	return nil
 }
 
+// encodeChanges returns changes, the last of which has the number of their key, in the
+// compact form.
+func encodeChanges(changes []store.Change) []byte {
+	b := append(make([]byte, 0, 64*len(changes)), CompactForm...)
+	var short []byte
+	for _, c := range changes {
+		for _, part := range []string{c.Kind, c.ID, c.Thread, string(c.State)} {
+			short = compact.AppendWords(short[:0], []byte(part), "")
+			b = appendPart(b, short)
+		}
+		b = append(b, flags(c.Approved, c.Waited))
+	}
+	return b
+}
+
+func flags(list ...bool) (b byte) {
+	for i, set := range list {
+		if set {
+			b |= 1 << i
+		}
+	}
+	return b
+}
+
+// decodeChanges returns what is stored under a key of the feed: one change in the first
+// form, any number in the compact one.
+func decodeChanges(k, v []byte) ([]store.Change, error) {
+	short, err := IsCompact(v)
+	if err != nil {
+		return nil, err
+	}
+	last := store.Seq(DecodeSeq(k))
+	if !short {
+		p, err := UnpackN(v, 5)
+		if err != nil {
+			return nil, err
+		}
+		return []store.Change{{
+			Seq: last, Kind: string(p[0]), ID: string(p[1]), Thread: string(p[2]),
+			State: store.State(p[3]), Approved: len(p[4]) > 0, Waited: len(p) > 5 && len(p[5]) > 0,
+		}}, nil
+	}
+	var changes []store.Change
+	for b := v[len(CompactForm):]; len(b) > 0; {
+		var texts [4]string
+		for i := range texts {
+			part, rest, err := record.CutPart(b)
+			if err != nil {
+				return nil, err
+			}
+			text, err := compact.AppendText(nil, part, "")
+			if err != nil {
+				return nil, damaged(err)
+			}
+			texts[i], b = string(text), rest
+		}
+		if len(b) == 0 {
+			return nil, ErrDamaged
+		}
+		changes = append(changes, store.Change{
+			Kind: texts[0], ID: texts[1], Thread: texts[2], State: store.State(texts[3]),
+			Approved: b[0]&1 != 0, Waited: b[0]&2 != 0,
+		})
+		b = b[1:]
+	}
+	for i := range changes {
+		changes[i].Seq = last - store.Seq(len(changes)-1-i)
+	}
+	return changes, nil
+}
+
 // writeFeed numbers the transaction's changes, stores them and deletes those that have left
 // the window.
 func (t *Tx) writeFeed() (store.Seq, error) {
 	last := t.DB.feed.last.Load()
 	for i := range t.changes {
 		last++
-		c := &t.changes[i]
-		c.Seq = store.Seq(last)
-		if err := t.Put("feed", SeqKey(last), Pack([]byte(c.Kind), []byte(c.ID), []byte(c.Thread), []byte(c.State), flag(c.Approved), flag(c.Waited))); err != nil {
+		t.changes[i].Seq = store.Seq(last)
+	}
+	// In the compact form those of one transaction share entries: they cost an engine
+	// more than what they hold.
+	entries := slices.Chunk(t.changes, 1)
+	encode := func(c []store.Change) []byte {
+		return Pack([]byte(c[0].Kind), []byte(c[0].ID), []byte(c[0].Thread), []byte(c[0].State), flag(c[0].Approved), flag(c[0].Waited))
+	}
+	if t.DB.Compacts() {
+		entries, encode = slices.Chunk(t.changes, feedEntry), encodeChanges
+	}
+	for changes := range entries {
+		if err := t.Put("feed", SeqKey(uint64(changes[len(changes)-1].Seq)), encode(changes)); err != nil {
 			return 0, err
 		}
 	}
@@ -146,6 +232,18 @@ func (t *Tx) writeFeed() (store.Seq, error) {
 		t.forgot = n
 	}
 	return store.Seq(last), nil
+}
+
+// oldestChange returns the number of the oldest change that is kept.
+func (t *Tx) oldestChange() (seq uint64, ok bool, err error) {
+	for k, v := range t.Scan("feed", kv.Range{Limit: 1}) {
+		changes, err := decodeChanges(k, v)
+		if err != nil || len(changes) == 0 {
+			return 0, false, cmp.Or(err, ErrDamaged)
+		}
+		return uint64(changes[0].Seq), true, nil
+	}
+	return 0, false, nil
 }
 
 // Last implements [store.Feed].
@@ -203,8 +301,10 @@ func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change,
 		// Both ends as this transaction sees them: a commit is visible here a moment before
 		// it is published.
 		var oldest, newest uint64
-		if k := t.First("feed", nil); k != nil {
-			oldest = DecodeSeq(k)
+		if first, ok, err := t.oldestChange(); err != nil {
+			return err
+		} else if ok {
+			oldest = first
 		}
 		if k := t.Last("feed", nil); k != nil {
 			newest = DecodeSeq(k)
@@ -216,14 +316,18 @@ func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change,
 			return fmt.Errorf("changes after %d %w: the newest one is %d", after, store.ErrNotFound, newest)
 		}
 		for k, v := range t.Scan("feed", kv.Range{From: SeqKey(uint64(after) + 1), Limit: feedPage}) {
-			p, err := UnpackN(v, 5)
+			changes, err := decodeChanges(k, v)
 			if err != nil {
 				return err
 			}
-			page = append(page, store.Change{
-				Seq: store.Seq(DecodeSeq(k)), Kind: string(p[0]), ID: string(p[1]), Thread: string(p[2]),
-				State: store.State(p[3]), Approved: len(p[4]) > 0, Waited: len(p) > 5 && len(p[5]) > 0,
-			})
+			for _, c := range changes {
+				if c.Seq > after {
+					page = append(page, c)
+				}
+			}
+			if len(page) >= feedPage {
+				break
+			}
 		}
 		return nil
 	})

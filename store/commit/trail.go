@@ -115,7 +115,7 @@ func (w *eventWalk) events(t *Tx, r kv.Range) (looked int, skipped bool, err err
 		if may, err := w.enter(t, seq/blockSize); !may || err != nil {
 			return looked, true, err
 		}
-		if p, err = eventPartsTo(p, v); err != nil {
+		if p, err = t.eventPartsTo(p, v); err != nil {
 			return looked, false, fmt.Errorf("event %d: %w", seq, err)
 		}
 		if w.match.event(p) && w.match.during(TimeOf(p[evTime])) {
@@ -208,7 +208,7 @@ func (d *Trail) eventMatch(q store.EventQuery) eventMatch {
 
 // decodeEvent decodes a stored event; its strings are copies.
 func (t *Tx) decodeEvent(k, v []byte, known *names) (store.Event, error) {
-	p, err := eventParts(v)
+	p, err := t.eventParts(v)
 	if err != nil {
 		return store.Event{}, fmt.Errorf("event %d: %w", DecodeSeq(k), err)
 	}

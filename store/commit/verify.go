@@ -97,7 +97,7 @@ func (v *verifier) next(t *Tx, seq uint64, b []byte) error {
 	if seq != v.at.seq+1 {
 		return missing(v.at.seq + 1)
 	}
-	p, err := eventPartsTo(v.parts, b)
+	p, err := t.eventPartsTo(v.parts, b)
 	if err != nil {
 		return tampered(seq, "event %d: %v", seq, err)
 	}

@@ -207,7 +207,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("reading: %v", err)
 	}
 	big := testCall(store.Done)
-	big.Args = []byte(`"` + strings.Repeat("x", 600<<10) + `"`)
+	big.Args = []byte(`"` + noise(600<<10) + `"`)
 	d.Record(tester, big)
 	if err := d.Flush(ctx); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("flushing: %v", err)
@@ -216,7 +216,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("the record that waits: %v", err)
 	}
 	// A call that ran at the brink has ended for everybody, and is written later.
-	result := &store.Result{Raw: []byte(`"` + strings.Repeat("y", 600<<10) + `"`)}
+	result := &store.Result{Raw: []byte(`"` + noise(600<<10) + `"`)}
 	ended, err := d.Finish(ctx, tester, first.ID, store.Outcome{State: store.Done, Result: result})
 	if err != nil || ended.State != store.Done || !ended.Result.Late {
 		t.Fatalf("a call that ends on a full disk: %s, %v", ended.State, err)
@@ -263,7 +263,7 @@ func TestDiskFull(t *testing.T) {
 // big2 is a call that has no room where little is left.
 func big2() store.Call {
 	c := testCall(store.Running)
-	c.ID, c.Args = "01ARZ3NDEKTSV4RRFFQ69G5FAW", []byte(`"`+strings.Repeat("x", 600<<10)+`"`)
+	c.ID, c.Args = "01ARZ3NDEKTSV4RRFFQ69G5FAW", []byte(`"`+noise(600<<10)+`"`)
 	return c
 }
 

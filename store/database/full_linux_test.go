@@ -52,7 +52,7 @@ func TestFullDiskKeepsRoomForDenials(t *testing.T) {
 	ctx := t.Context()
 	d := openTest(t, dir, Options{})
 	waits := testCall(store.Pending)
-	waits.Args = json.RawMessage(`{"x":"` + strings.Repeat("x", 600<<10) + `"}`)
+	waits.Args = json.RawMessage(`{"x":"` + noise(600<<10) + `"}`)
 	list := []store.Call{waits}
 	for range 12 {
 		list = append(list, testCall(store.Running))
@@ -70,7 +70,7 @@ func TestFullDiskKeepsRoomForDenials(t *testing.T) {
 	fillDisk(t, dir)
 	late := 0
 	for i, c := range list[1:] {
-		raw := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("y", 200<<10) + `"}]}`)
+		raw := json.RawMessage(`{"content":[{"type":"text","text":"` + noise(200<<10) + `"}]}`)
 		ended, err := d.Finish(ctx, tester, c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: raw}})
 		if err != nil || ended.State != store.Done {
 			t.Fatalf("the end of call %d: %s, %v", i, ended.State, err)

@@ -2,6 +2,8 @@ package database
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"path/filepath"
 	"testing"
 	"time"
@@ -48,4 +50,11 @@ func behind(t *testing.T, d *DB, change func(b *commit.Tx) error) {
 	if err := commit.Transact(d.engine, true, func(b kv.Transaction) error { return change(&commit.Tx{DB: d.DB, Raw: b}) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// noise is a text of n characters that can't be compressed to less than three quarters.
+func noise(n int) string {
+	b := make([]byte, n)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)[:n]
 }

@@ -10,6 +10,7 @@ import (
 	"nize/store/commit"
 	"nize/store/kv"
 	"nize/store/record"
+	"nize/store/record/calls"
 	"nize/store/seal"
 )
 
@@ -44,7 +45,7 @@ var sealed = append([]resealing{
 		return resealParts(t, v, k, "", "", "inbox")
 	}},
 	{"calls", func(t *commit.Tx, k, v []byte) ([]byte, error) {
-		return resealParts(t, v, k, "", "calls/args", "calls/result")
+		return calls.ResealCall(v, func(place string, sealed []byte) ([]byte, error) { return reseal(t, place, string(k), sealed) })
 	}},
 }, sealedRecords()...)
 

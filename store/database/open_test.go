@@ -137,16 +137,16 @@ func TestSealed(t *testing.T) {
 	}
 	// A call's record names itself; its sealed parts are moved under another name.
 	behind(t, d, func(x *commit.Tx) error {
-		s1, err := calls.DecodeCall(x.Get("calls", []byte(a.ID)))
+		s1, err := calls.DecodeCall(a.ID, x.Get("calls", []byte(a.ID)))
 		if err != nil {
 			return err
 		}
-		s2, err := calls.DecodeCall(x.Get("calls", []byte(b.ID)))
+		s2, err := calls.DecodeCall(b.ID, x.Get("calls", []byte(b.ID)))
 		if err != nil {
 			return err
 		}
 		s2.Args = s1.Args
-		v, err := calls.EncodeCall(s2)
+		v, err := calls.EncodeCall(x, s2)
 		if err != nil {
 			return err
 		}
@@ -167,15 +167,15 @@ func TestMigrate(t *testing.T) {
 	d.Close()
 
 	// A schema to come: settings are renamed.
-	next := append(append([]migration(nil), migrations...), migration{2, "rename a to b", func(b kv.Transaction) error {
+	next := append(append([]migration(nil), migrations...), migration{version: 3, what: "rename a to b", apply: func(b kv.Transaction) error {
 		v, err := b.Get("settings", commit.Key("", "a"))
 		v = commit.CloneBytes(v)
 		return errors.Join(err, b.Delete("settings", commit.Key("", "a")), b.Put("settings", commit.Key("", "b"), v))
 	}})
-	failing := append(append([]migration(nil), next...), migration{3, "fail", func(b kv.Transaction) error {
+	failing := append(append([]migration(nil), next...), migration{version: 4, what: "fail", apply: func(b kv.Transaction) error {
 		return errors.Join(b.Delete("settings", commit.Key("", "b")), errors.New("no"))
 	}})
-	if _, err := openAt(ctx, dir, Options{testOnlyMigrations: failing}); err == nil || !strings.Contains(err.Error(), "schema 3") {
+	if _, err := openAt(ctx, dir, Options{testOnlyMigrations: failing}); err == nil || !strings.Contains(err.Error(), "schema 4") {
 		t.Fatalf("a failing migration: %v", err)
 	}
 	var log strings.Builder
@@ -196,11 +196,11 @@ func TestMigrate(t *testing.T) {
 
 	// The older nized refuses, and says what to do.
 	_, err = openAt(ctx, dir, Options{})
-	if !errors.Is(err, store.ErrOldSchema) || !strings.Contains(err.Error(), "schema is 2") {
+	if !errors.Is(err, store.ErrOldSchema) || !strings.Contains(err.Error(), "schema is 3") {
 		t.Fatalf("a newer database: %v", err)
 	}
 	// The way back works.
-	copied := path + ".before-schema-2"
+	copied := path + ".before-schema-3"
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatal(err)
 	}

@@ -27,13 +27,17 @@ import (
 type migration struct {
 	version uint64
 	what    string
-	apply   func(kv.Transaction) error
+	apply   func(kv.Transaction) error // nil: nothing has to change
+	// asked is set if a database that is there is not migrated when it is opened, since
+	// the version before could not open it then: [DB.Compact] does.
+	asked bool
 }
 
 // migrations is the complete history of the schema, oldest first. A new version is appended
 // here, with a test that starts from the previous one; released migrations never change.
 var migrations = []migration{
-	{1, "all buckets", makeBuckets},
+	{version: 1, what: "all buckets", apply: makeBuckets},
+	{version: commit.CompactSchema, what: "compact records", asked: true},
 }
 
 // Schema returns the version that this program migrates a database to.
@@ -121,12 +125,16 @@ func migrate(c *commit.Options, list []migration) error {
 	if err != nil {
 		return err
 	}
-	want := list[len(list)-1].version
+	want, newest := list[len(list)-1].version, list[len(list)-1].version
+	for i := len(list) - 1; have > 0 && list[i].asked && want > have; i-- {
+		want = list[i].version - 1
+	}
+	c.Schema = want
 	switch {
 	case have == want:
 		return nil
-	case have > want:
-		return newerSchema(have, want)
+	case have > newest:
+		return newerSchema(have, newest)
 	}
 	copied := ""
 	if have > 0 && c.File != nil { // other engines are backed up by their operators
@@ -140,7 +148,7 @@ func migrate(c *commit.Options, list []migration) error {
 			return err
 		}
 		for _, m := range list {
-			if m.version <= have {
+			if m.version <= have || m.apply == nil {
 				continue
 			}
 			if err := m.apply(b); err != nil {

@@ -41,6 +41,15 @@ func UnpackTo(parts [][]byte, b []byte) ([][]byte, error) {
 	return parts, nil
 }
 
+// CutPart returns the first part of b, as [AppendPart] wrote it, and the rest.
+func CutPart(b []byte) (part, rest []byte, err error) {
+	n, w := binary.Uvarint(b)
+	if w <= 0 || n > uint64(len(b)-w) {
+		return nil, nil, ErrDamaged
+	}
+	return b[w : w+int(n) : w+int(n)], b[w+int(n):], nil
+}
+
 // UnpackN is Unpack for a record with n parts; it ignores further parts, which later
 // versions may have appended.
 func UnpackN(b []byte, n int) ([][]byte, error) {

@@ -111,7 +111,7 @@ func encodeBegun(by store.Caller, c store.Call) ([]byte, error) {
 	}
 	c.Args, c.Result = nil, nil
 	s.Head = c
-	call, err := EncodeCall(s)
+	call, err := encodeFirst(s) // the version before may have to read the journal
 	return commit.Pack([]byte(by.User), []byte(by.Name), []byte(by.Surface), []byte(by.Identity), []byte(by.Token), []byte(by.Address), call), err
 }
 
@@ -125,7 +125,7 @@ func DecodeBegun(content []byte) (func(*commit.Tx) error, error) {
 		return nil, err
 	}
 	by := store.Caller{User: string(p[0]), Name: string(p[1]), Surface: store.Surface(p[2]), Identity: string(p[3]), Token: string(p[4]), Address: string(p[5])}
-	s, err := DecodeCall(p[6])
+	s, err := DecodeCall("", p[6])
 	if err != nil {
 		return nil, err
 	}

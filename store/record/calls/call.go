@@ -368,8 +368,7 @@ func finishing(o store.Outcome, at time.Time, late bool) func(*commit.Tx, *Store
 			return CallData{}, err
 		}
 		if o.Result != nil {
-			var err error
-			if s.Result, err = sealResult(t, c.ID, o.Result); err != nil {
+			if err := s.setResult(t, c.ID, o.Result); err != nil {
 				return CallData{}, err
 			}
 		}

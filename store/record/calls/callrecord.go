@@ -12,6 +12,7 @@ import (
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/compact"
 	"nize/store/kv"
 	"nize/store/record"
 	"nize/store/record/spending"
@@ -21,11 +22,70 @@ import (
 // One record for each call. A transition rewrites its head only; the sealed
 // parts are carried over as they are.
 
-// StoredCall is a call as it stands on disk. Its head has neither arguments
-// nor result.
+// StoredCall is a call as it is stored. Its head has neither arguments nor result.
 type StoredCall struct {
 	Head         store.Call
 	Args, Result []byte // sealed
+	// Short says which of the two were made short before they were sealed. They keep
+	// that when a record is rewritten in another form, since that doesn't open them.
+	Short shortParts
+}
+
+// shortParts are flags, as a record in the compact form has them.
+type shortParts byte
+
+const (
+	shortArgs shortParts = 1 << iota
+	shortResult
+)
+
+// setArgs seals the arguments of a call and those of its decisions.
+func (s *StoredCall) setArgs(t *commit.Tx, id string, parts ...[]byte) {
+	s.Args = t.Seal("calls/args", id, s.short(t, id, commit.Pack(parts...), shortArgs))
+}
+
+func (s *StoredCall) setResult(t *commit.Tx, id string, r *store.Result) error {
+	plain, err := packResult(r)
+	if err != nil {
+		return err
+	}
+	s.Result = t.Seal("calls/result", id, s.short(t, id, plain, shortResult))
+	return nil
+}
+
+// short makes a part short in the compact form, before it is sealed: nothing compresses
+// what is sealed.
+func (s *StoredCall) short(t *commit.Tx, id string, plain []byte, part shortParts) []byte {
+	s.Short &^= part
+	if !t.DB.Compacts() {
+		return plain
+	}
+	s.Short |= part
+	return compact.Encode(plain, id)
+}
+
+// EmptyArgs takes the arguments out of a call, and those of its decisions.
+func (s *StoredCall) EmptyArgs(t *commit.Tx) error {
+	plain, err := s.unseal(t.DB, "calls/args", s.Args, shortArgs)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(plain, commit.Pack(nil)) {
+		s.setArgs(t, s.Head.ID, nil)
+	}
+	return nil
+}
+
+// unseal is the way back.
+func (s StoredCall) unseal(db *commit.DB, place string, sealed []byte, part shortParts) ([]byte, error) {
+	plain, err := db.Unseal(place, s.Head.ID, sealed)
+	if err != nil || s.Short&part == 0 {
+		return plain, err
+	}
+	if plain, err = compact.Decode(plain, s.Head.ID); err != nil {
+		err = fmt.Errorf("%w: %w", commit.ErrDamaged, err)
+	}
+	return plain, err
 }
 
 // sealCall makes the stored form. Arguments that stand in a decision (an edit)
@@ -37,24 +97,16 @@ func sealCall(t *commit.Tx, c store.Call) (StoredCall, error) {
 		parts = append(parts, c.Decisions[i].Args)
 		c.Decisions[i].Args = nil
 	}
-	s := StoredCall{Args: t.Seal("calls/args", c.ID, commit.Pack(parts...))}
+	var s StoredCall
+	s.setArgs(t, c.ID, parts...)
 	if c.Result != nil {
-		var err error
-		if s.Result, err = sealResult(t, c.ID, c.Result); err != nil {
+		if err := s.setResult(t, c.ID, c.Result); err != nil {
 			return s, err
 		}
 	}
 	c.Args, c.Result = nil, nil
 	s.Head = c
 	return s, nil
-}
-
-func sealResult(t *commit.Tx, id string, r *store.Result) ([]byte, error) {
-	plain, err := packResult(r)
-	if err != nil {
-		return nil, err
-	}
-	return t.Seal("calls/result", id, plain), nil
 }
 
 func packResult(r *store.Result) ([]byte, error) {
@@ -79,7 +131,7 @@ func (d Calls) openCall(s StoredCall) (store.Call, error) {
 	c := s.Head
 	c.By = d.db.Alias(c.By)
 	bad := func(err error) (store.Call, error) { return c, fmt.Errorf("opening call %s: %w", c.ID, err) }
-	plain, err := d.db.Unseal("calls/args", c.ID, s.Args)
+	plain, err := s.unseal(d.db, "calls/args", s.Args, shortArgs)
 	if err != nil {
 		return bad(err)
 	}
@@ -96,7 +148,7 @@ func (d Calls) openCall(s StoredCall) (store.Call, error) {
 	if len(s.Result) == 0 {
 		return c, nil
 	}
-	if plain, err = d.db.Unseal("calls/result", c.ID, s.Result); err != nil {
+	if plain, err = s.unseal(d.db, "calls/result", s.Result, shortResult); err != nil {
 		return bad(err)
 	}
 	if c.Result, err = unpackResult(plain); err != nil {
@@ -105,19 +157,86 @@ func (d Calls) openCall(s StoredCall) (store.Call, error) {
 	return c, nil
 }
 
-// DecodeCall copies what is stored, so that it may leave the transaction.
-func DecodeCall(v []byte) (StoredCall, error) {
+// DecodeCall decodes what is stored of a call, and copies it, so that it may leave the
+// transaction. It is ErrNotFound for nil.
+func DecodeCall(id string, v []byte) (StoredCall, error) {
 	if v == nil {
 		return StoredCall{}, store.ErrNotFound
 	}
-	p, err := commit.UnpackN(v, 3)
+	p, short, err := callParts(v)
 	if err != nil {
 		return StoredCall{}, err
 	}
-	r, err := commit.DecodeJSON[record.Call](p[0])
-	head := r.Value()
-	head.Args = nil
-	return StoredCall{Head: head, Args: commit.CloneBytes(p[1]), Result: commit.CloneBytes(p[2])}, err
+	if len(p) < 3 {
+		return StoredCall{}, commit.ErrDamaged
+	}
+	head, err := decodeHead(id, v, p[0])
+	return StoredCall{Head: head, Args: commit.CloneBytes(p[1]), Result: commit.CloneBytes(p[2]), Short: short}, err
+}
+
+// callParts are the head, the sealed arguments and the sealed result of a stored call. In
+// the compact form the flags of shortParts stand before them.
+func callParts(v []byte) (p [][]byte, short shortParts, err error) {
+	compacted, err := commit.IsCompact(v)
+	if err != nil {
+		return nil, 0, err
+	}
+	if compacted {
+		rest := v[len(commit.CompactForm):]
+		if len(rest) == 0 || shortParts(rest[0])&^(shortArgs|shortResult) != 0 {
+			return nil, 0, commit.ErrDamaged
+		}
+		short, v = shortParts(rest[0]), rest[1:]
+	}
+	p, err = commit.UnpackN(v, 1)
+	return p, short, err
+}
+
+// decodeHead decodes the head of a stored call.
+func decodeHead(id string, v, head []byte) (store.Call, error) {
+	if compacted, _ := commit.IsCompact(v); compacted { // callParts returned its error
+		var err error
+		if head, err = compact.Decode(head, id); err != nil {
+			return store.Call{}, fmt.Errorf("%w: %w", commit.ErrDamaged, err)
+		}
+	}
+	r, err := commit.DecodeJSON[record.Call](head)
+	c := r.Value()
+	c.Args = nil
+	return c, err
+}
+
+// ResealCall returns a stored call with its parts as again returns them, which gets the
+// place and the sealed bytes of each, and returns nil for no change. It returns nil if
+// nothing changed.
+func ResealCall(v []byte, again func(place string, sealed []byte) ([]byte, error)) ([]byte, error) {
+	p, short, err := callParts(v)
+	if err == nil && len(p) < 3 {
+		err = commit.ErrDamaged
+	}
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for i, place := range []string{"calls/args", "calls/result"} {
+		if len(p[i+1]) == 0 {
+			continue
+		}
+		fresh, err := again(place, p[i+1])
+		if err != nil {
+			return nil, err
+		}
+		if fresh != nil {
+			p[i+1], changed = fresh, true
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	if compacted, _ := commit.IsCompact(v); compacted {
+		return append(append([]byte(commit.CompactForm), byte(short)), commit.Pack(p...)...), nil
+	}
+	return commit.Pack(p...), nil
 }
 
 // heads are the decoded heads of the calls that waited when they were last listed, so
@@ -134,7 +253,7 @@ type head struct {
 
 // decode is DecodeCall without the sealed parts.
 func (hs *heads) decode(id string, v []byte) (head, error) {
-	p, err := commit.UnpackN(v, 1)
+	p, _, err := callParts(v)
 	if err != nil {
 		return head{}, err
 	}
@@ -144,9 +263,7 @@ func (hs *heads) decode(id string, v []byte) (head, error) {
 	if bytes.Equal(known.raw, p[0]) {
 		return known, nil
 	}
-	r, err := commit.DecodeJSON[record.Call](p[0])
-	c := r.Value()
-	c.Args = nil
+	c, err := decodeHead(id, v, p[0])
 	return head{commit.CloneBytes(p[0]), c}, err
 }
 
@@ -157,8 +274,58 @@ func (hs *heads) keep(byID map[string]head) {
 	hs.byID = byID
 }
 
-// EncodeCall is the way back from DecodeCall.
-func EncodeCall(s StoredCall) ([]byte, error) {
+// EncodeCall returns what is stored of a call, in the form in which the database of t
+// writes records.
+func EncodeCall(t *commit.Tx, s StoredCall) ([]byte, error) {
+	if !t.DB.Compacts() {
+		return encodeFirst(s)
+	}
+	head, err := json.Marshal(record.OfCall(s.Head))
+	if err != nil {
+		return nil, err
+	}
+	return append(append([]byte(commit.CompactForm), byte(s.Short)), commit.Pack(compact.Encode(head, s.Head.ID), s.Args, s.Result)...), nil
+}
+
+// Rewrite returns a stored call in the compact form, with its arguments and result made
+// short, and deletes the index entries that calls in that form don't have; freed are
+// their bytes. It is for a call in the first form.
+func Rewrite(t *commit.Tx, k, v []byte) (fresh []byte, freed int, err error) {
+	s, err := DecodeCall(string(k), v)
+	if err != nil {
+		return nil, 0, err
+	}
+	again := func(place string, sealed []byte, part shortParts) ([]byte, error) {
+		plain, err := t.DB.Unseal(place, s.Head.ID, sealed)
+		return s.short(t, s.Head.ID, plain, part), err
+	}
+	plain, err := again("calls/args", s.Args, shortArgs)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.Args = t.Seal("calls/args", s.Head.ID, plain)
+	if len(s.Result) > 0 {
+		if plain, err = again("calls/result", s.Result, shortResult); err != nil {
+			return nil, 0, err
+		}
+		s.Result = t.Seal("calls/result", s.Head.ID, plain)
+	}
+	written := writtenKeys(t, s)
+	for _, k := range CallKeys(s) {
+		if containsKey(written, k) {
+			continue
+		}
+		freed += len(k)
+		if err := t.Delete("calls_by", k); err != nil {
+			return nil, 0, err
+		}
+	}
+	fresh, err = EncodeCall(t, s)
+	return fresh, freed, err
+}
+
+// encodeFirst returns a call in the form that every version reads.
+func encodeFirst(s StoredCall) ([]byte, error) {
 	head, err := json.Marshal(record.OfCall(s.Head))
 	if err != nil {
 		return nil, err
@@ -171,7 +338,7 @@ func LoadCall(t *commit.Tx, id string) (StoredCall, error) {
 	if s, ok := t.Began[id].(StoredCall); ok {
 		return s, nil
 	}
-	s, err := DecodeCall(t.Get("calls", []byte(id)))
+	s, err := DecodeCall(id, t.Get("calls", []byte(id)))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return s, store.Errorf("call %q %w", id, store.ErrNotFound)
@@ -184,7 +351,7 @@ func LoadCall(t *commit.Tx, id string) (StoredCall, error) {
 // SaveCall writes the call and moves its index entries and its feed entry;
 // old is nil for a new call.
 func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
-	v, err := EncodeCall(s)
+	v, err := EncodeCall(t, s)
 	if err != nil {
 		return err
 	}
@@ -198,7 +365,7 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 	if old != nil {
 		before = CallKeys(*old)
 	}
-	after := CallKeys(s)
+	after := writtenKeys(t, s)
 	for _, k := range before {
 		if !containsKey(after, k) {
 			if err := t.Delete("calls_by", k); err != nil {
@@ -229,12 +396,22 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 	return nil
 }
 
-// CallKeys are the index entries of a call: each one of the prefixes that
+// CallKeys are the index entries that a call may have: each one of the prefixes that
 // ListCalls knows, then its time and id.
-func CallKeys(s StoredCall) [][]byte {
+func CallKeys(s StoredCall) [][]byte { return callKeys(s, false) }
+
+// writtenKeys are those of them that are written. In the compact form most calls, which
+// are done, have neither an entry by state nor one by result: ListCalls and the retention
+// of results read the calls themselves then.
+func writtenKeys(t *commit.Tx, s StoredCall) [][]byte { return callKeys(s, t.DB.Compacts()) }
+
+func callKeys(s StoredCall, few bool) [][]byte {
 	c := s.Head
 	tail := append(commit.TimeKey(c.Created), c.ID...)
-	heads := []string{"a", "s" + string(c.State) + "\x00", "u" + c.By + "\x00"}
+	heads := []string{"a", "u" + c.By + "\x00"}
+	if !few || c.State != unindexed {
+		heads = append(heads, stateKey(c.State))
+	}
 	if c.Thread != "" {
 		heads = append(heads, "t"+c.Thread+"\x00")
 		if c.Taints && (c.State == store.Done || c.State == store.Failed) {
@@ -250,7 +427,7 @@ func CallKeys(s StoredCall) [][]byte {
 	if c.Ask != nil && c.Ask.Key != "" {
 		heads = append(heads, askedAs(c.By, c.Ask.Key))
 	}
-	if len(s.Result) > 0 {
+	if len(s.Result) > 0 && !few {
 		heads = append(heads, "r")
 	}
 	keys := make([][]byte, len(heads))
@@ -259,6 +436,11 @@ func CallKeys(s StoredCall) [][]byte {
 	}
 	return keys
 }
+
+// unindexed is the state of which calls in the compact form have no index entry.
+const unindexed = store.Done
+
+func stateKey(s store.State) string { return "s" + string(s) + "\x00" }
 
 // waitingKey is the first byte of the index entries of all waiting calls.
 const waitingKey byte = 'w'

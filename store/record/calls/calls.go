@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -141,22 +142,26 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 			return []store.Call{}, err
 		}
 	}
-	conds := d.callConditions(q)
-	var found [][]byte
+	conds, states := d.callConditions(q)
+	var list []found
 	read := d.db.Read
 	if q.Tainted { // each call of a conversation asks
 		read = d.db.ReadRecent
 	}
 	err := read(ctx, "listing calls", func(t *commit.Tx) error {
-		found = nil
+		list = nil
 		var tails [][]byte
 		for _, prefix := range conds[0] {
-			tails = append(tails, WalkCalls(t, prefix, conds[1:], q.Limit)...)
+			some, err := walkCalls(t, prefix, conds[1:], states, q.Limit)
+			if err != nil {
+				return err
+			}
+			tails = append(tails, some...)
 		}
 		slices.SortFunc(tails, func(a, b []byte) int { return bytes.Compare(b, a) })
 		for _, tail := range tails[:min(len(tails), q.Limit)] {
 			if v := t.Get("calls", tail[8:]); v != nil {
-				found = append(found, commit.CloneBytes(v))
+				list = append(list, found{string(tail[8:]), commit.CloneBytes(v)})
 			}
 		}
 		return nil
@@ -164,9 +169,9 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 	if err != nil {
 		return nil, err
 	}
-	calls := make([]store.Call, 0, len(found))
-	for _, v := range found {
-		s, err := DecodeCall(v)
+	calls := make([]store.Call, 0, len(list))
+	for _, f := range list {
+		s, err := DecodeCall(f.id, f.v)
 		if err != nil {
 			return nil, fmt.Errorf("listing calls: %w", err)
 		}
@@ -177,6 +182,12 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 		calls = append(calls, c)
 	}
 	return calls, nil
+}
+
+// found is a stored call.
+type found struct {
+	id string
+	v  []byte
 }
 
 // waitingList is the key of the kept list of waiting calls. The aliases belong to
@@ -204,16 +215,16 @@ func (d Calls) ListWaiting(ctx context.Context) ([]store.Call, error) {
 	}, commit.Part("calls_by", waitingKey))
 }
 
-// callConditions are the index prefixes of a query, the narrowest condition
-// first; within one, any prefix will do.
-func (d Calls) callConditions(q store.CallQuery) [][]string {
-	var conds [][]string
+// callConditions returns the index prefixes of a query, the narrowest condition first;
+// any prefix of a condition meets it. If states is not nil, a call's own state has to be
+// one of them, too: not all states are in the index.
+func (d Calls) callConditions(q store.CallQuery) (conds [][]string, states []store.State) {
 	if q.AskKey != "" {
 		var any []string
 		for _, id := range d.db.AllIDs(q.User) {
 			any = append(any, askedAs(id, q.AskKey))
 		}
-		return append(conds, any)
+		return append(conds, any), nil
 	}
 	switch {
 	case q.Waiting && q.User != "":
@@ -234,10 +245,12 @@ func (d Calls) callConditions(q store.CallQuery) [][]string {
 	if q.Thread != "" {
 		conds = append(conds, []string{"t" + q.Thread + "\x00"})
 	}
-	if len(q.States) > 0 {
+	if slices.Contains(q.States, unindexed) {
+		states = q.States
+	} else if len(q.States) > 0 {
 		var any []string
 		for _, s := range q.States {
-			any = append(any, "s"+string(s)+"\x00")
+			any = append(any, stateKey(s))
 		}
 		slices.Sort(any)
 		conds = append(conds, slices.Compact(any))
@@ -248,16 +261,23 @@ func (d Calls) callConditions(q store.CallQuery) [][]string {
 	if len(conds) == 0 {
 		conds = append(conds, []string{"a"})
 	}
-	return conds
+	return conds, states
 }
 
 // WalkCalls returns the newest entries under prefix that meet the other
 // conditions too, without the prefix: time and id.
 func WalkCalls(t *commit.Tx, prefix string, others [][]string, limit int) [][]byte {
-	var tails [][]byte
+	tails, _ := walkCalls(t, prefix, others, nil, limit) // without states it decodes nothing
+	return tails
+}
+
+func walkCalls(t *commit.Tx, prefix string, others [][]string, states []store.State, limit int) (tails [][]byte, err error) {
 	r := kv.Range{Prefix: []byte(prefix), Reverse: true}
+	if len(others) == 0 && states == nil {
+		r.Limit = limit
+	}
 	if len(others) == 0 {
-		r.Limit, r.Record, r.At = limit, "calls", len(prefix)+8
+		r.Record, r.At = "calls", len(prefix)+8
 	}
 	for k := range t.Scan("calls_by", r) {
 		if len(tails) == limit {
@@ -268,9 +288,19 @@ func WalkCalls(t *commit.Tx, prefix string, others [][]string, limit int) [][]by
 		for _, any := range others {
 			meets = meets && slices.ContainsFunc(any, func(p string) bool { return t.Get("calls_by", append([]byte(p), tail...)) != nil })
 		}
+		if meets && states != nil {
+			s, err := LoadCall(t, string(tail[8:]))
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			meets = slices.Contains(states, s.Head.State)
+		}
 		if meets {
 			tails = append(tails, commit.CloneBytes(tail))
 		}
 	}
-	return tails
+	return tails, nil
 }

@@ -169,7 +169,7 @@ func (d Retention) walk(ctx context.Context, bucket string, visit func(t *commit
 func (d Retention) forgetCalls(ctx context.Context, g people.Gone, f *store.Forgotten) error {
 	running := map[string]bool{}
 	n, err := d.walk(ctx, "calls", func(t *commit.Tx, k, v []byte) (bool, error) {
-		s, err := calls.DecodeCall(v)
+		s, err := calls.DecodeCall(string(k), v)
 		if err != nil {
 			return false, err
 		}
@@ -178,22 +178,28 @@ func (d Retention) forgetCalls(ctx context.Context, g people.Gone, f *store.Forg
 			running[s.Head.ID] = true
 			return false, nil
 		}
-		named := false
-		for i := range s.Head.Decisions {
-			if dec := &s.Head.Decisions[i]; slices.Contains(g.IDs, dec.By) && (dec.Name != "" || dec.Reason != store.Text{}) {
-				dec.Name, dec.Reason, named = "", store.Text{}, true
-			}
+		names := func(dec store.Decision) bool {
+			return slices.Contains(g.IDs, dec.By) && (dec.Name != "" || dec.Reason != store.Text{})
 		}
-		if !theirs && !named {
+		if !theirs && !slices.ContainsFunc(s.Head.Decisions, names) {
 			return false, nil
+		}
+		was, err := calls.EncodeCall(t, s) // v may be in another form
+		if err != nil {
+			return false, err
+		}
+		for i := range s.Head.Decisions {
+			if dec := &s.Head.Decisions[i]; names(*dec) {
+				dec.Name, dec.Reason = "", store.Text{}
+			}
 		}
 		if theirs {
 			if err := stripCall(t, &s); err != nil {
 				return false, err
 			}
 		}
-		b, err := calls.EncodeCall(s)
-		if err != nil || bytes.Equal(b, v) {
+		b, err := calls.EncodeCall(t, s)
+		if err != nil || bytes.Equal(b, was) {
 			return false, err
 		}
 		return theirs, t.Put("calls", k, b)
@@ -222,14 +228,7 @@ func stripCall(t *commit.Tx, s *calls.StoredCall) error {
 	for i := range h.Decisions {
 		h.Decisions[i].Name, h.Decisions[i].Reason = "", store.Text{}
 	}
-	plain, err := t.DB.Unseal("calls/args", h.ID, s.Args)
-	if err != nil {
-		return err
-	}
-	if empty := commit.Pack(nil); !bytes.Equal(plain, empty) {
-		s.Args = t.Seal("calls/args", h.ID, empty)
-	}
-	return nil
+	return s.EmptyArgs(t)
 }
 
 // forgetLearned deletes what the index learned from the user's requests.

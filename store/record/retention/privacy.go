@@ -150,7 +150,7 @@ func forgetCall(t *commit.Tx, id string) error {
 	if err := stripCall(t, &s); err != nil {
 		return err
 	}
-	v, err := calls.EncodeCall(s)
+	v, err := calls.EncodeCall(t, s)
 	if err != nil {
 		return err
 	}

@@ -144,27 +144,72 @@ func forgetView(t *commit.Tx, c store.Call) error {
 	return errors.Join(t.Delete("view_contexts", commit.Key(c.Thread, c.ID)), t.DeletePrefix("view_states", commit.Key(c.ID, "")))
 }
 
-// pruneOutputs deletes the results of old calls.
-func pruneOutputs(t *commit.Tx, before time.Time) (int, bool, error) {
+// pruneOutputs deletes the results of old calls: first of calls with an index entry for
+// their result, then of the others, which it reads in the order of their times from where
+// the last run ended.
+func pruneOutputs(t *commit.Tx, before time.Time) (n int, more bool, err error) {
 	keys := older(t, "calls_by", "r", before)
 	for _, k := range keys {
-		s, err := calls.LoadCall(t, string(k[9:]))
+		stripped, open, err := pruneOutput(t, string(k[9:]))
 		if err != nil {
 			return 0, false, err
 		}
-		s.Result = nil
-		v, err := calls.EncodeCall(s)
-		if err = errors.Join(err, forgetView(t, s.Head)); err != nil {
-			return 0, false, err
+		if open {
+			continue
 		}
-		if err := t.Put("calls", []byte(s.Head.ID), v); err != nil {
-			return 0, false, err
-		}
+		n += stripped
 		if err := t.Delete("calls_by", k); err != nil {
 			return 0, false, err
 		}
 	}
-	return len(keys), len(keys) == commit.Chunk, nil
+	if len(keys) == commit.Chunk && n > 0 || !t.DB.Compacts() {
+		return n, len(keys) == commit.Chunk && n > 0, nil
+	}
+	from := []byte("a")
+	if last := t.Get("meta", outputsPruned); last != nil {
+		from = append(append(from, last...), 0)
+	}
+	keys = nil
+	for k := range t.Scan("calls_by", kv.Range{Prefix: []byte("a"), From: from, Before: append([]byte("a"), commit.TimeKey(before)...), Limit: commit.Chunk}) {
+		keys = append(keys, commit.CloneBytes(k))
+	}
+	if len(keys) == 0 {
+		return n, false, nil
+	}
+	for _, k := range keys {
+		stripped, open, err := pruneOutput(t, string(k[9:]))
+		if err != nil {
+			return 0, false, err
+		}
+		n += stripped
+		if open { // a later run looks at it again
+			if err := t.Put("calls_by", append([]byte("r"), k[1:]...), nil); err != nil {
+				return 0, false, err
+			}
+		}
+	}
+	return n, len(keys) == commit.Chunk, t.Put("meta", outputsPruned, keys[len(keys)-1][1:])
+}
+
+// outputsPruned is the key of the time and id of the last call of which pruneOutputs took
+// the result, or that had none.
+var outputsPruned = []byte("outputs_pruned")
+
+// pruneOutput takes the result out of a call. open reports that the call has not ended.
+func pruneOutput(t *commit.Tx, id string) (stripped int, open bool, err error) {
+	s, err := calls.LoadCall(t, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, false, nil
+	}
+	if err != nil || !s.Head.State.Final() || len(s.Result) == 0 {
+		return 0, err == nil && !s.Head.State.Final(), err
+	}
+	s.Result = nil
+	v, err := calls.EncodeCall(t, s)
+	if err = errors.Join(err, forgetView(t, s.Head)); err != nil {
+		return 0, false, err
+	}
+	return 1, false, t.Put("calls", []byte(id), v)
 }
 
 // pruneCalls deletes calls that have ended. It stops at a chunk without such a call, since
