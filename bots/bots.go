@@ -91,11 +91,11 @@ type Handler interface {
 	Share(ctx context.Context, by store.Caller, thread string, n int) error
 }
 
-// Rewriter is implemented by a [Platform] on which people may replace their last message
-// ([store.Inbound.Instead]).
+// Rewriter is implemented by a [Platform] that shows people's messages itself.
 type Rewriter interface {
-	// Rewritten is called after a message was replaced: the earlier one is no longer part
-	// of the conversation.
+	// Rewritten is called after a message was stored that the platform has to show in
+	// another way than before: it replaced one ([store.Inbound.Instead]), which is no longer
+	// part of the conversation, or it has files, which can be read from now on.
 	Rewritten(thread string)
 }
 

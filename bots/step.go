@@ -321,9 +321,9 @@ func (t *thread) dropReplaced(ctx context.Context, it item) bool {
 	return replaced
 }
 
-// rewritten informs the platform about a message that replaced another.
+// rewritten informs the platform about a stored message that replaced another or has files.
 func (t *thread) rewritten(in store.Inbound) {
-	if p, ok := t.c.platforms[in.By.Surface].(Rewriter); ok && in.Instead != "" {
+	if p, ok := t.c.platforms[in.By.Surface].(Rewriter); ok && (in.Instead != "" || len(in.Files) > 0) {
 		p.Rewritten(in.Thread)
 	}
 }

@@ -191,6 +191,12 @@ test('files by button, drop and paste; what is too much is said before', async (
   await page.press('#message', 'Enter')
   await page.locator('.said').nth(1).getByText('alone.txt').waitFor()
   assert.doesNotMatch(await page.locator('.said').nth(1).innerText(), /\(file\)/)
+  await idle(page)
+  await page.setInputFiles('input[type=file]', { name: 'later.png', mimeType: 'image/png', buffer: png })
+  await page.fill('#message', 'And this')
+  await page.press('#message', 'Enter')
+  await page.locator('.said').nth(2).locator('.files img').waitFor() // the stream goes on meanwhile
+  await idle(page)
   await page.fill('#message', 'ü'.repeat(33_000))
   await page.getByText('at most 64 KiB').waitFor()
   await page.context().close()

@@ -20,6 +20,7 @@ import { heldBy, self } from './self.js'
 import { Place, placeOf } from './places.js'
 import { fileWords } from './files.js'
 import { notify, notifyWaiting } from './notify.js'
+import { inOrder } from './order.js'
 import { isOutdated } from './tool.js'
 import { language, t } from './words.js'
 
@@ -44,6 +45,7 @@ export function App({ me }) {
   const [written, setWritten] = useState('') // text that a suggestion puts into the field
   const thread = threadOf(place)
   const there = placeOf(place, me)
+  const order = useMemo(inOrder, [])
   const began = useRef(/** @type {Conversation|null} */ (null)) // a conversation that this page just began
   const conversation = useMemo(() => began.current?.id === thread ? began.current : new Conversation(thread), [thread])
 
@@ -164,7 +166,8 @@ export function App({ me }) {
   /** @param {import('./choices.js').Choices} change */
   const choose = async (change) => {
     if (!thread) return setBegins({ ...begins, ...change })
-    conversation.thread = await patch('chat/threads/' + thread, change)
+    const { answer } = await order(() => patch('chat/threads/' + thread, change))
+    for (const name of Object.keys(change)) if (conversation.thread) conversation.thread[name] = answer[name] // the stream may have reported a newer title or state meanwhile
     bump(0)
   }
   /** Begins a conversation with a copy of this one up to a message. @param {string} before the message's id, '' for all */

@@ -2,9 +2,10 @@
 // The state of the installation, for admins: servers, those with problems first, each with
 // its tools, its log and the definitions that wait to be accepted. Other changes are made
 // on the command line.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get, post } from '../api.js'
+import { newestOnly } from '../order.js'
 import { t, time } from '../words.js'
 
 export function House() {
@@ -13,10 +14,12 @@ export function House() {
   const [failed, setFailed] = useState('')
   const [tick, again] = useState(0)
   useEffect(() => {
-    const fail = (/** @type {any} */ err) => setFailed(err.status ? err.message : t('nize could not be reached.'))
+    let left = false
+    const fail = (/** @type {any} */ err) => left || setFailed(err.status ? err.message : t('nize could not be reached.'))
     setFailed('')
-    get('status').then(setStatus, fail)
-    get('doctor').then(setDoctor, fail)
+    get('status').then((found) => left || setStatus(found), fail)
+    get('doctor').then((found) => left || setDoctor(found), fail)
+    return () => { left = true } // the answers of a later look are shown
   }, [tick])
   return html`<p class="dim">${t('Servers are added and changed with nizectl.')} <button type="button" class="quiet" onClick=${() => again(tick + 1)}>${t('Look again')}</button></p>
     ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
@@ -31,11 +34,12 @@ function Search() {
   const [query, setQuery] = useState('')
   const [found, setFound] = useState(/** @type {any} */ (null))
   const [failed, setFailed] = useState('')
+  const newest = useMemo(newestOnly, [])
   const search = (/** @type {Event} */ e) => {
     e.preventDefault()
     if (!query.trim()) return
     setFailed('')
-    get('tools/search?q=' + encodeURIComponent(query) + '&user=' + encodeURIComponent(user)).then(setFound, (err) => {
+    newest(() => get('tools/search?q=' + encodeURIComponent(query) + '&user=' + encodeURIComponent(user))).then(setFound, (err) => {
       setFound(null)
       setFailed(err.status ? err.message : t('nize could not be reached.'))
     })

@@ -1,9 +1,10 @@
 // @ts-check
 // One setting in the form that its kind needs: its value, where that comes from, and how
 // to return to the default.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { put, remove } from '../api.js'
+import { inOrder } from '../order.js'
 import { fitting, language, loadWords, setZone, t } from '../words.js'
 import { setTheme } from '../theme.js'
 
@@ -19,14 +20,16 @@ export function Field({ setting, choices, changed }) {
   const [problem, setProblem] = useState('')
   useEffect(() => setDraft(setting.value), [setting.value])
   const id = 'setting-' + setting.key
+  const order = useMemo(inOrder, [])
   const path = 'config/' + encodeURIComponent(setting.key)
 
-  /** @param {Promise<any>} asked */
-  const settle = async (asked) => {
+  /** @param {() => Promise<any>} ask */
+  const settle = async (ask) => {
     setSaid('')
     setProblem('')
     try {
-      const now = await asked
+      const { answer: now, newest } = await order(ask)
+      if (!newest) return
       if (now.key === 'theme') setTheme(now.value)
       if (now.key === 'timezone') setZone(now.own_value ?? '')
       if (now.key === 'language') await loadWords(fitting(now.value === 'auto' ? navigator.language : now.value))
@@ -39,7 +42,7 @@ export function Field({ setting, choices, changed }) {
     }
   }
   // An empty value means none: then the common value is in force.
-  const save = (/** @type {string} */ value) => settle(value === '' ? remove(path) : put(path, { value }))
+  const save = (/** @type {string} */ value) => settle(() => value === '' ? remove(path) : put(path, { value }))
   const choose = (/** @type {string} */ value) => {
     setDraft(value)
     save(value)
@@ -69,7 +72,7 @@ export function Field({ setting, choices, changed }) {
     <div class="setting-control">${control()}
       ${typed ? html`<button type="submit" aria-disabled=${draft === setting.value}>${t('Save')}</button>` : ''}</div>
     <p class="dim" id=${id + '-help'}>${setting.help}</p>
-    ${from ? html`<p class="dim" id=${id + '-from'}>${whose(setting)}${setting.own_value === null ? '' : html` · <button type="button" class="quiet" onClick=${() => settle(remove(path))}>${t('Use that')}</button>`}
+    ${from ? html`<p class="dim" id=${id + '-from'}>${whose(setting)}${setting.own_value === null ? '' : html` · <button type="button" class="quiet" onClick=${() => settle(() => remove(path))}>${t('Use that')}</button>`}
       ${setting.bounded ? html`<br />${t('The most that is allowed here is {value}.', { value: setting.value })}` : ''}</p>` : ''}
     <p class="setting-said" role="status">${said}</p>
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}

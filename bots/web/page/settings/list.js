@@ -1,8 +1,9 @@
 // @ts-check
 // A list from nize, and a section of the page that shows one.
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import { html } from '../html.js'
 import { get } from '../api.js'
+import { newestOnly } from '../order.js'
 import { language, t } from '../words.js'
 
 /**
@@ -21,7 +22,8 @@ import { language, t } from '../words.js'
 export function useList(path) {
   const [items, set] = useState(/** @type {any[]|null} */ (null))
   const [failed, setFailed] = useState('')
-  const load = useCallback(() => get(path).then((all) => { set(all.items); setFailed('') }, (err) => setFailed(err.message)), [path])
+  const newest = useMemo(newestOnly, [path])
+  const load = useCallback(() => newest(() => get(path)).then((all) => { set(all.items); setFailed('') }, (err) => setFailed(err.message)), [path])
   useEffect(() => { load() }, [load, language()]) // nize's texts in it are in the reader's language
   return { items, set, load, note: failed ? html`<p class="problem" role="alert">${failed}</p>` : html`<p class="dim">${t('Loading…')}</p>` }
 }
