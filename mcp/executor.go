@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"nize/mcp/callbudget"
 	"nize/mcp/catalog"
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
@@ -32,7 +31,7 @@ type executor struct {
 	runner   Runner
 	policy   *policy.Engine
 	hooks    hooks
-	budgets  callbudget.Budgets
+	budgets  callBudgets
 	catalog  *catalog.Catalog
 	feedback *feedback.Learner
 	view     func(c *store.Call, r *store.Result) json.RawMessage // may be nil

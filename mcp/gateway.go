@@ -38,13 +38,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"nize/mcp/callbudget"
 	"nize/mcp/catalog"
 	"nize/mcp/feature"
 	"nize/mcp/feedback"
 	"nize/mcp/policy"
-	"nize/mcp/rejections"
-	"nize/mcp/tasks"
 	"nize/store"
 	"nize/store/project"
 )
@@ -80,7 +77,7 @@ type Options struct {
 	// Configured holds the hooks of admins and people, which run inside of Hooks; may be
 	// nil.
 	Configured ConfiguredHooks
-	Budgets    callbudget.Store // may be nil
+	Budgets    BudgetStore // may be nil
 	Groups     policy.Groups
 	Channels   policy.Channels // may be nil
 	// Credentials lists declared credentials; may be nil.
@@ -114,14 +111,14 @@ type Gateway struct {
 	log       *slog.Logger
 	now       func() time.Time
 	hooks     hooks
-	budgets   callbudget.Budgets
+	budgets   callBudgets
 	validator validator
 	executor  *executor
 	waiters   *waiters
 	questions *questions
 	worker    *worker
 
-	rejections *rejections.Recorder
+	rejections *rejectionRecorder
 	asks       askLimits
 
 	joins keyLocks     // by caller: held from the search for the same waiting call until one is stored
@@ -134,10 +131,10 @@ func New(opt Options) *Gateway {
 	tools := catalog.New(opt.Tools)
 	tools.SetOwn(&builtinRecord, builtinTools)
 	rules := policy.New(policy.Options{Store: opt.Policy, Tools: tools, Config: opt.Config, Groups: opt.Groups, Channels: opt.Channels, Credentials: opt.Credentials, Log: opt.Log, Now: opt.Now})
-	background := &tasks.Group{}
+	background := &taskGroup{}
 	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.Run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
-	budgets := callbudget.Budgets{Store: opt.Budgets, Config: opt.Config}
+	budgets := callBudgets{Store: opt.Budgets, Config: opt.Config}
 	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: tools, feedback: learner, view: opt.View, owner: opt.Owner, log: opt.Log, now: opt.Now}
 	run.stopping, run.cut = context.WithCancel(context.Background()) // for the lifetime of the gateway
 	waiters := newWaiters()
@@ -147,7 +144,7 @@ func New(opt Options) *Gateway {
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, log: opt.Log, now: opt.Now,
 		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters, questions: &questions{open: map[string]map[string]*openQuestion{}, asked: waiters.wake},
 		worker:     newWorker(opt, rules, tools, run, waiters, background),
-		rejections: &rejections.Recorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer, Counted: opt.Rejected},
+		rejections: &rejectionRecorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer, Counted: opt.Rejected},
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"nize/mcp/catalog"
 	"nize/mcp/policy"
-	"nize/mcp/tasks"
 	"nize/store"
 	"nize/store/outage"
 )
@@ -22,7 +21,7 @@ type worker struct {
 	catalog  *catalog.Catalog
 	executor *executor
 	waiters  *waiters
-	tasks    *tasks.Group
+	tasks    *taskGroup
 	log      *slog.Logger
 	now      func() time.Time
 
@@ -33,7 +32,7 @@ type worker struct {
 	relist   chan struct{}   // capacity 1: the lists of a client may have changed
 }
 
-func newWorker(opt Options, rules *policy.Engine, catalog *catalog.Catalog, run *executor, waiters *waiters, background *tasks.Group) *worker {
+func newWorker(opt Options, rules *policy.Engine, catalog *catalog.Catalog, run *executor, waiters *waiters, background *taskGroup) *worker {
 	return &worker{
 		calls: opt.Calls, feed: opt.Feed, policy: rules, catalog: catalog, executor: run, waiters: waiters, tasks: background, log: opt.Log, now: opt.Now,
 		draining: make(chan struct{}), again: make(chan struct{}, 1), relist: make(chan struct{}, 1),

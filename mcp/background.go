@@ -1,16 +1,14 @@
-// Package tasks runs what goes on in the background of the gateway, and ends it
-// with it.
-package tasks
+package mcp
 
 import (
 	"sync"
 	"time"
 )
 
-// Group is what goes on in the background while the gateway's Run does: calls that
+// taskGroup is what goes on in the background while the gateway's Run does: calls that
 // the worker runs, timers of calls that wait, and what is learned. The zero
 // value is ready.
-type Group struct {
+type taskGroup struct {
 	Running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -19,7 +17,7 @@ type Group struct {
 }
 
 // Run does f in the background, unless Run is ending.
-func (t *Group) Run(f func()) {
+func (t *taskGroup) Run(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.stopped {
@@ -28,7 +26,7 @@ func (t *Group) Run(f func()) {
 }
 
 // SetTimer does f for a call later, in the place of what was to be done for it.
-func (t *Group) SetTimer(id string, after time.Duration, f func()) {
+func (t *taskGroup) SetTimer(id string, after time.Duration, f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if timer := t.timers[id]; timer != nil {
@@ -44,7 +42,7 @@ func (t *Group) SetTimer(id string, after time.Duration, f func()) {
 }
 
 // StopTimer keeps what was to be done for a call from being done.
-func (t *Group) StopTimer(id string) {
+func (t *taskGroup) StopTimer(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if timer := t.timers[id]; timer != nil {
@@ -54,7 +52,7 @@ func (t *Group) StopTimer(id string) {
 }
 
 // Stop stops all timers, and that anything more starts.
-func (t *Group) Stop() {
+func (t *taskGroup) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopped = true

@@ -1,4 +1,4 @@
-package rejections
+package mcp
 
 import (
 	"strings"
@@ -34,7 +34,7 @@ func TestRejectionsAreBounded(t *testing.T) {
 		events := &eventList{}
 		var last *time.Timer
 		counted := 0
-		r := &Recorder{Events: events, Now: time.Now, Later: func(_ string, after time.Duration, f func()) { last = time.AfterFunc(after, f) }, Counted: func(store.Caller, store.Code) { counted++ }}
+		r := &rejectionRecorder{Events: events, Now: time.Now, Later: func(_ string, after time.Duration, f func()) { last = time.AfterFunc(after, f) }, Counted: func(store.Caller, store.Code) { counted++ }}
 		mia, ann := store.Caller{User: "mia", Surface: store.OnMCP}, store.Caller{User: "ann"}
 		no := &store.CallError{Code: store.CodeNotFound, Message: store.Plain("no such tool")}
 		for range 200 {

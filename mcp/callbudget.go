@@ -1,5 +1,4 @@
-// Package callbudget enforces the budgets of requesters on calls of tools.
-package callbudget
+package mcp
 
 import (
 	"context"
@@ -11,22 +10,22 @@ import (
 	"nize/store"
 )
 
-// Store stores the budgets and counts calls; see [store.Budgets] and [store.Meter].
-type Store interface {
+// BudgetStore stores the budgets and counts calls; see [store.Budgets] and [store.Meter].
+type BudgetStore interface {
 	BudgetsFor(ctx context.Context, r store.Reservation) ([]store.BudgetState, error)
 	Reserve(ctx context.Context, by store.Caller, r store.Reservation) error
 }
 
-// Budgets enforces the budgets of requesters. A call is checked when it is requested and
+// callBudgets enforces the budgets of requesters. A call is checked when it is requested and
 // when it is approved, so that no one decides on a call that can't run. It is counted, in
 // one transaction with the check, when it is about to run: of concurrent calls, no more
 // start than the budget allows.
-type Budgets struct {
-	Store  Store // nil if there are no budgets
+type callBudgets struct {
+	Store  BudgetStore // nil if there are no budgets
 	Config store.Config
 }
 
-func (b Budgets) reservation(by store.Caller, c *store.Call) store.Reservation {
+func (b callBudgets) reservation(by store.Caller, c *store.Call) store.Reservation {
 	return store.Reservation{
 		Tool: c.ToolID(), Spend: store.Spend{ID: c.ID, User: by.User},
 		Exempt: by.IsAdmin() && !store.GetBool(b.Config, "", "budgets.admins"),
@@ -34,7 +33,7 @@ func (b Budgets) reservation(by store.Caller, c *store.Call) store.Reservation {
 }
 
 // Check returns the budget that is used up, or nil, and whether there is any budget.
-func (b Budgets) Check(ctx context.Context, by store.Caller, c *store.Call) (usedUp *store.BudgetState, any bool, err error) {
+func (b callBudgets) Check(ctx context.Context, by store.Caller, c *store.Call) (usedUp *store.BudgetState, any bool, err error) {
 	if b.Store == nil || c.Server == policy.BuiltinServer {
 		return nil, false, nil
 	}
@@ -52,7 +51,7 @@ func (b Budgets) Check(ctx context.Context, by store.Caller, c *store.Call) (use
 
 // Count counts a call that is about to run. It returns a *store.CallError if the call must
 // not run.
-func (b Budgets) Count(ctx context.Context, by store.Caller, c *store.Call) error {
+func (b callBudgets) Count(ctx context.Context, by store.Caller, c *store.Call) error {
 	usedUp, any, err := b.Check(ctx, by, c)
 	if err != nil || !any {
 		return err
@@ -68,7 +67,7 @@ func (b Budgets) Count(ctx context.Context, by store.Caller, c *store.Call) erro
 }
 
 // Refusal returns the error for the requester, in their time zone.
-func (b Budgets) Refusal(by store.Caller, s store.BudgetState) *store.CallError {
+func (b callBudgets) Refusal(by store.Caller, s store.BudgetState) *store.CallError {
 	zone, err := time.LoadLocation(store.TimeZone(b.Config, by.User, ""))
 	if err != nil {
 		zone = time.UTC
@@ -78,7 +77,7 @@ func (b Budgets) Refusal(by store.Caller, s store.BudgetState) *store.CallError 
 
 // CheckPress returns an error if a user approves a call that its requester's budgets don't
 // cover. The call keeps waiting.
-func (b Budgets) CheckPress(ctx context.Context, by, requester store.Caller, c *store.Call) error {
+func (b callBudgets) CheckPress(ctx context.Context, by, requester store.Caller, c *store.Call) error {
 	usedUp, _, err := b.Check(ctx, requester, c)
 	switch {
 	case err != nil || usedUp == nil:

@@ -1,9 +1,4 @@
-// Package rejections records an event for each call that was rejected before it was
-// created.
-//
-// Such a call's tool is unknown, forbidden or held, its arguments are invalid, or it is
-// over a limit.
-package rejections
+package mcp
 
 import (
 	"cmp"
@@ -14,9 +9,9 @@ import (
 	"nize/store"
 )
 
-// Recorder records the events. A caller who is rejected continuously adds at most
+// rejectionRecorder records the events. A caller who is rejected continuously adds at most
 // rejectionsEach events per minute to the audit trail, and one that counts the rest.
-type Recorder struct {
+type rejectionRecorder struct {
 	Events interface {
 		AddEvent(by store.Caller, e store.Event)
 	}
@@ -28,11 +23,11 @@ type Recorder struct {
 	Counted func(by store.Caller, why store.Code)
 
 	mu      sync.Mutex
-	callers map[string]*rejected // by user, token and surface
+	callers map[string]*callerRejections // by user, token and surface
 }
 
-// rejected holds a caller's rejections in the current minute.
-type rejected struct {
+// callerRejections holds a caller's rejections in the current minute.
+type callerRejections struct {
 	since time.Time
 	n     int
 	last  store.Event // the newest event that is only counted
@@ -56,7 +51,7 @@ func turnsAway(code store.Code) bool {
 }
 
 // Note records the event of a rejected call of by.
-func (r *Recorder) Note(by store.Caller, tool string, why *store.CallError) {
+func (r *rejectionRecorder) Note(by store.Caller, tool string, why *store.CallError) {
 	if !turnsAway(why.Code) {
 		return
 	}
@@ -76,9 +71,9 @@ func (r *Recorder) Note(by store.Caller, tool string, why *store.CallError) {
 		if len(r.callers) >= maxRejected {
 			r.dropLocked(now)
 		}
-		c = &rejected{since: now}
+		c = &callerRejections{since: now}
 		if r.callers == nil {
-			r.callers = map[string]*rejected{}
+			r.callers = map[string]*callerRejections{}
 		}
 		r.callers[key] = c
 	}
@@ -99,7 +94,7 @@ func (r *Recorder) Note(by store.Caller, tool string, why *store.CallError) {
 
 // closeLocked ends a caller's minute with the event that counts the rest. r.mu must be
 // held.
-func (r *Recorder) closeLocked(key string, by store.Caller) {
+func (r *rejectionRecorder) closeLocked(key string, by store.Caller) {
 	c := r.callers[key]
 	if c == nil {
 		return
@@ -112,7 +107,7 @@ func (r *Recorder) closeLocked(key string, by store.Caller) {
 }
 
 // dropLocked removes callers whose minute is over and has nothing left to count.
-func (r *Recorder) dropLocked(now time.Time) {
+func (r *rejectionRecorder) dropLocked(now time.Time) {
 	for key, c := range r.callers {
 		if c.n <= rejectionsEach && now.Sub(c.since) >= rejectionsSpan {
 			delete(r.callers, key)
