@@ -16,6 +16,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/limit"
 	"nize/store"
+	"nize/store/eventstream"
 )
 
 const (
@@ -94,8 +95,7 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 	f := b.Platform.Follow(web.Tab{Thread: t.thread, User: by.User, Session: session.Token, Elsewhere: elsewhere})
 	defer f.Close()
 	defer context.AfterFunc(b.Closing, cancel)()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer
+	eventstream.SetHeader(w.Header())
 	for {
 		e, err := f.Next(ctx)
 		if err == nil && e.Kind == web.Rights {
@@ -132,7 +132,7 @@ func (t *tab) send(name string, data any) error {
 	}
 	out := http.NewResponseController(t.w)
 	_ = out.SetWriteDeadline(time.Now().Add(patience)) // if it isn't supported, the write may block
-	if _, err := fmt.Fprintf(t.w, "event: %s\ndata: %s\n\n", name, line); err != nil {
+	if _, err := t.w.Write(eventstream.Event{Name: name, Data: line}.Append(nil)); err != nil {
 		return errLeft
 	}
 	if err := out.Flush(); err != nil {

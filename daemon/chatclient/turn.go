@@ -19,6 +19,7 @@ import (
 	"nize/daemon/openapi"
 	"nize/daemon/rounds"
 	"nize/store"
+	"nize/store/eventstream"
 	"nize/store/plan"
 )
 
@@ -142,10 +143,9 @@ func (s *sender) send(name string, data any) error {
 	}
 	if !s.begun {
 		s.begun = true
-		s.w.Header().Set("Content-Type", "text/event-stream")
-		s.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer
+		eventstream.SetHeader(s.w.Header())
 	}
-	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, line); err != nil {
+	if _, err := s.w.Write(eventstream.Event{Name: name, Data: line}.Append(nil)); err != nil {
 		return err
 	}
 	_ = http.NewResponseController(s.w).Flush() // harmless if it isn't supported

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -23,6 +22,7 @@ import (
 	"nize/daemon/openapi"
 	"nize/daemon/rounds"
 	"nize/store"
+	"nize/store/eventstream"
 	"nize/store/outage"
 	"nize/store/project"
 )
@@ -128,8 +128,7 @@ func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
 	}
 	defer st.Close()
 	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // a proxy must not buffer
+	eventstream.SetHeader(h)
 	h.Set("X-Round-Id", st.Round)
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w).Flush
@@ -139,14 +138,11 @@ func send(w http.ResponseWriter, r *http.Request, st *rounds.Stream) {
 		if err != nil {
 			return
 		}
-		var b bytes.Buffer
+		var b []byte
 		for _, e := range events {
-			if e.ID != "" {
-				fmt.Fprintf(&b, "id: %s\n", e.ID)
-			}
-			fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.Name, e.Data)
+			b = eventstream.Event{ID: e.ID, Name: e.Name, Data: []byte(e.Data)}.Append(b)
 		}
-		if _, err := w.Write(b.Bytes()); err != nil {
+		if _, err := w.Write(b); err != nil {
 			return
 		}
 		_ = flush()

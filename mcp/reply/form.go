@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"nize/store/eventstream"
 )
 
 // maxHeld is the size of the largest body that is read here; the SDK refuses larger ones.
@@ -13,7 +15,7 @@ const maxHeld = 4 << 20
 
 const (
 	mediaJSON   = "application/json"
-	mediaStream = "text/event-stream"
+	mediaStream = eventstream.Type
 )
 
 // Accepts returns which of the two forms of a response a client accepts. A client that
@@ -275,20 +277,19 @@ func restoreEvent(event []byte) []byte {
 		if !bytes.HasPrefix(line, []byte("data:")) {
 			out = append(out, line...)
 		} else if !done {
-			out, done = append(out, dataLine(data)...), true
+			out, done = append(append(append(out, "data: "...), onOneLine(data)...), '\n'), true
 		}
 	}
 	return out
 }
 
-// dataLine returns a document as the data of an event, on one line: our own JSON has no
-// line breaks, and an upstream's are replaced with blanks.
-func dataLine(doc []byte) []byte {
-	doc = bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
-	return append(append([]byte("data: "), doc...), '\n')
+// onOneLine returns a document without line breaks, as the data of an event: our own JSON has
+// none, and an upstream's are replaced with blanks.
+func onOneLine(doc []byte) []byte {
+	return bytes.ReplaceAll(bytes.ReplaceAll(doc, []byte("\r"), nil), []byte("\n"), []byte(" "))
 }
 
 // eventOf returns a document as an event.
 func eventOf(doc []byte) []byte {
-	return append(append([]byte("event: message\n"), dataLine(doc)...), '\n')
+	return eventstream.Event{Name: "message", Data: onOneLine(doc)}.Append(nil)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"nize/store/eventstream"
 )
 
 // The SDK ends a connection whose first responses break the protocol. Servers of the older
@@ -476,19 +478,7 @@ func (s *readableStream) Read(p []byte) (int, error) {
 			}
 			data = notificationOf(e)
 		}
-		if s.events.lastID != "" {
-			fmt.Fprintf(&s.out, "id: %s\n", s.events.lastID)
-		}
-		if s.events.retry > 0 {
-			fmt.Fprintf(&s.out, "retry: %d\n", s.events.retry.Milliseconds())
-		}
-		if ev.name != "" {
-			fmt.Fprintf(&s.out, "event: %s\n", ev.name)
-		}
-		for line := range bytes.SplitSeq(data, []byte("\n")) {
-			fmt.Fprintf(&s.out, "data: %s\n", line)
-		}
-		s.out.WriteByte('\n')
+		s.out.Write(eventstream.Event{ID: s.events.lastID, Retry: s.events.retry, Name: ev.name, Data: data}.Append(nil))
 	}
 	return s.out.Read(p)
 }
