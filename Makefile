@@ -15,10 +15,13 @@ PATIENCE = -timeout 60m
 # By default it lets each test binary sleep for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
-.PHONY: help build man install image test race torture demo bench eval lint fuzz release nightly clean
+.PHONY: help map build man install image test race torture demo bench eval lint fuzz release nightly clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+map: ## print every package with the first sentence of its comment
+	@$(GO) list -tags $(TAGS) -f '{{printf "%-36s %s" .ImportPath .Doc}}' ./...
 
 build: ## build nized, nizectl and nize-toolbox into bin/
 	@mkdir -p bin

@@ -1,7 +1,5 @@
-// Package nize holds the pages of documentation, which stand beside the rooms
-// that they are about, so that `nizectl help TOPIC` can print them. It is at the
-// module's root because go:embed only reaches down: no room below could read
-// the README of another.
+// Package nize embeds the pages of documentation, so that `nizectl help TOPIC` can print them.
+// It is at the module's root because go:embed reads only below its own directory.
 package nize
 
 import (
@@ -37,12 +35,11 @@ var Topics = []Topic{
 	{"threats", "what is defended, by which test, and what is not", "THREATS.md"},
 	{"compatibility", "what stays stable, and how things are deprecated", "COMPATIBILITY.md"},
 	{"changelog", "what changed, by version", "CHANGELOG.md"},
-	{"contributing", "the floors, tests, style, checklists", "CONTRIBUTING.md"},
+	{"contributing", "the layers, tests, style, checklists", "CONTRIBUTING.md"},
 }
 
-// maps are the parts of pages that are about the source, which who reads a page in
-// a terminal does not have.
-var maps = []string{"Where the code is", "The map", "How it is made"}
+// sourceParts are the parts of pages about the source, which a reader in a terminal doesn't have.
+var sourceParts = []string{"Where the code is", "The map", "How it is made"}
 
 // Text is the page as Markdown, without its map of the source.
 func (t Topic) Text() string {
@@ -53,6 +50,6 @@ func (t Topic) Text() string {
 	parts := strings.Split(string(text), "\n## ")
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool {
 		head, _, _ := strings.Cut(part, "\n")
-		return slices.Contains(maps, head)
+		return slices.Contains(sourceParts, head)
 	}), "\n## ")
 }

@@ -1,9 +1,11 @@
 package nize
 
 import (
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestEveryTopicHasAText(t *testing.T) {
@@ -163,39 +166,48 @@ func TestTestsThatAreNamed(t *testing.T) {
 	}
 }
 
-// TestMap compares the map of rooms, and the READMEs of the rooms, with the folders.
+// TestMap checks that the map has a row for each top-level directory of code, and that each
+// package comment begins with one sentence of at most 120 characters, which `make map` prints.
 func TestMap(t *testing.T) {
 	_, text, found := strings.Cut(read(t, "README.md"), "\n## The map\n")
 	if !found {
 		t.Fatal("README.md has no map")
 	}
-	named := map[string]bool{}
+	text, _, _ = strings.Cut(text, "\n## ")
+	var rows []string
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "| `") {
-			continue
-		}
-		for _, room := range code.FindAllString(strings.Split(line, "|")[1], -1) {
-			room = strings.Trim(room, "`")
-			named[room] = true
-			if info, err := os.Stat(room); err != nil || !info.IsDir() {
-				t.Errorf("the map names %s, which is not a folder", room)
-			}
+		if strings.HasPrefix(line, "| `") {
+			rows = append(rows, strings.Trim(strings.Split(line, "|")[1], " `"))
 		}
 	}
+	comments, top := map[string]string{}, map[string]bool{} // comments by directory
 	walk(t, ".go", func(path string) {
-		room := filepath.Dir(path)
-		if named[room] || room == "." || strings.HasPrefix(room, "scripts/") {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if first, _, below := strings.Cut(dir, "/"); below {
+			top[first] = true
+		}
+		if strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		named[room] = true // told once
-		for above := filepath.Dir(room); above != "."; above = filepath.Dir(above) {
-			page, err := os.ReadFile(filepath.Join(above, "README.md"))
-			if rest := room[len(above)+1:]; err == nil && (strings.Contains(string(page), "`"+rest+"`") || strings.Contains(string(page), "`"+rest+"/`")) {
-				return
-			}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Errorf("the room %s is not on the map, nor in the README of a room above", room)
+		comments[dir] += file.Doc.Text()
 	})
+	if want := slices.Sorted(maps.Keys(top)); !slices.Equal(slices.Sorted(slices.Values(rows)), want) {
+		t.Errorf("the map has rows for %v, the tree has %v", rows, want)
+	}
+	for dir, comment := range comments {
+		switch line := new(doc.Package).Synopsis(comment); {
+		case line == "":
+			t.Errorf("%s has no package comment", dir)
+		case !strings.HasSuffix(line, ".") && !strings.HasSuffix(line, ":"):
+			t.Errorf("the comment of %s does not begin with a sentence: %s", dir, line)
+		case utf8.RuneCountInString(line) > 120:
+			t.Errorf("the first sentence of %s has %d characters, and at most 120 fit: %s", dir, utf8.RuneCountInString(line), line)
+		}
+	}
 }
 
 func read(t *testing.T, path string) string {

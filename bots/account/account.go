@@ -1,5 +1,5 @@
-// Package account is the common part of the chat bots: the account in use, its service and
-// health, and the intake of events.
+// Package account is the common part of the chat bots: the account in use, its health, and the
+// intake of events.
 //
 // [Holder] implements the interfaces of [bots.Bot] for the account in use. [Intake] stores
 // each event before it is processed.

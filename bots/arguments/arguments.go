@@ -1,5 +1,5 @@
-// Package arguments shows a call's arguments to the person who decides: labelled rows,
-// texts with line breaks, edits as diffs.
+// Package arguments shows a call's arguments to the person who decides: labelled rows, texts and
+// diffs.
 //
 // The rows follow the order of the tool's schema and are the same on every surface. They
 // are another form of the canonical JSON, which the digest covers and which is executed.

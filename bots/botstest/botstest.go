@@ -1,7 +1,6 @@
-// Package botstest is the script that every bots.Platform passes, with doubles
-// that behave: [Agent] is scripted by the messages themselves, [Gateway]
-// decides in the store and runs what was approved, [Memory] is a platform in
-// memory. The store is a real one.
+// Package botstest is the contract test of bots.Platform, with working fakes of the agent,
+// gateway and platform. [Agent] is scripted by the messages themselves, [Gateway] decides in the
+// store and runs what was approved, [Memory] is a platform in memory. The store is a real one.
 //
 //	func TestContract(t *testing.T) {
 //		botstest.Script{Open: openBolt, New: newPlatform}.Run(t)

@@ -1,10 +1,9 @@
-// Package chattest is what every pretended chat platform stands on: the mutex
-// of its world, the changes that tests wait for, timers and goroutines that end
-// with it, and its HTTP server; calls with the faults that hit them, their counts,
-// and the limits that they were told (fault.go, rate.go); what a payload may hold,
-// as tables that each platform words in its own way (rule.go); and websockets
-// whose writer is a goroutine of its own (link.go). It knows no platform, and
-// nothing of nize.
+// Package chattest is the base of the fake chat platforms: state, HTTP server, faults, rate
+// limits and websockets. It has the mutex that guards a platform's state, the changes that tests
+// wait for, timers and goroutines that end with it, and its HTTP server; calls with the faults
+// that hit them, their counts and their limits (fault.go, rate.go); the rules of payloads, as
+// tables that each platform words in its own way (rule.go); and websockets whose writer is a
+// goroutine of its own (link.go). It knows no platform, and nothing of nize.
 package chattest
 
 import (

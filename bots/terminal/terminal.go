@@ -1,7 +1,6 @@
-// Package terminal is the daemon's half of the terminal chat: a [bots.Platform] that sends
-// a thread's messages to its followers. Input comes in over the control socket;
-// cmd/nizectl/chat renders the events. HTTP chat clients follow their conversations in the
-// same way.
+// Package terminal is the daemon's half of the terminal chat: a [bots.Platform] with followers
+// of threads. Input comes in over the control socket; cmd/nizectl/chat renders the events. HTTP
+// chat clients follow their conversations in the same way.
 package terminal
 
 import (

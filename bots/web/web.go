@@ -1,5 +1,5 @@
-// Package web is the chat page in the browser: a [bots.Platform] that sends messages to the
-// open tabs, and the page's files.
+// Package web is the chat page in the browser: its files, and a [bots.Platform] that updates the
+// open tabs.
 //
 // assets.go serves the files; README.md lists them. The platform keeps only unfinished
 // texts and the state of each working conversation: everything else is in the store. A tab

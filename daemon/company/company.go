@@ -1,5 +1,4 @@
-// Package company lets people sign in with their company's account: nize is a client
-// of the company's OpenID Connect provider.
+// Package company lets people sign in through their company's OpenID Connect provider.
 //
 // A sign-in begins at /login/oidc/start, which sets a cookie and sends the browser to
 // the provider; it ends at /login/oidc. State, nonce and PKCE verifier are derived

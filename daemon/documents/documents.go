@@ -1,5 +1,5 @@
-// Package documents is what is done about documents: who may read which (access.go),
-// saving, reading and searching, for the command line and for the native tools.
+// Package documents saves, reads and searches documents, and decides who may read which
+// (access.go). The command line and the native tools use it.
 package documents
 
 import (

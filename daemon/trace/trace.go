@@ -1,5 +1,5 @@
-// Package trace sends OpenTelemetry spans of nized's work, from a person's message through
-// the model to the upstream server.
+// Package trace sends OpenTelemetry spans of nized's work, from a message to the upstream
+// server.
 //
 //	message slack                     [Tracer.Agent]
 //	└─ invoke_agent                   once for each stretch of work: it stops at a card and goes on after it

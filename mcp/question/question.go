@@ -1,6 +1,6 @@
-// Package question reads what a server asks the person behind a call: a form as the
-// protocol limits it, or an address to open. It says what is refused, and whether an
-// answer fits. Who is asked, and where, is for the gateway.
+// Package question reads a server's question to the person behind a call: a form, or an address
+// to open. It says what is refused, and whether an answer fits. Who is asked, and where, is for
+// the gateway.
 package question
 
 import (

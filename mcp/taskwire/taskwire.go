@@ -1,7 +1,6 @@
-// Package taskwire has the messages of tasks and of the questions that a server asks
-// while it works, as they stand on the wire. The SDK has no tasks, so both directions
-// use these forms: the gateway as a server, and the pool as a client. When the SDK has
-// them, this is what it replaces.
+// Package taskwire has the wire messages of tasks, and of a server's questions during a call.
+// The SDK has no tasks, so both directions use these forms: the gateway as a server, and the
+// pool as a client. When the SDK has them, this is what it replaces.
 //
 // Tasks have two forms: the extension io.modelcontextprotocol/tasks of 2026-07-28
 // (SEP-2663), and the core protocol of 2025-11-25, which ended with it.

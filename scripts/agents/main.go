@@ -1,6 +1,5 @@
-// Agents drives nize's hooks with the coding agents of others: Claude Code and Codex,
-// against a scripted model and a pretended Slack, all on loopback. scripts/agents.sh
-// starts it. It ends with 1 at the first thing that is not as it should be.
+// Agents drives nize's hooks with coding agents: Claude Code and Codex, on a scripted model and
+// a fake Slack. scripts/agents.sh starts it. It ends with 1 at the first thing that is not as it should be.
 package main
 
 import (

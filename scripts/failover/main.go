@@ -1,6 +1,6 @@
-// Failover kills and stops the nized that share a database, and the database, under
-// the load of clients that ask any of them, and looks whether what was acknowledged
-// is there and nothing ran twice. scripts/failover.sh starts it.
+// Failover kills and stops the nized that share a database, and the database, under the load of
+// clients. It checks that everything acknowledged is there and that nothing ran twice.
+// scripts/failover.sh starts it.
 package main
 
 import (

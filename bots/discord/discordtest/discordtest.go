@@ -1,6 +1,5 @@
-// Package discordtest is a Discord of our own: guilds in memory with the REST
-// API and the gateway that a bot talks to, and a Go API by which a test, or the
-// page of `nizectl dev discord`, acts as the people in them.
+// Package discordtest is a fake Discord: guilds in memory with the REST API and the gateway.
+// Through its Go API a test, or the page of `nizectl dev discord`, acts as the people in them.
 //
 // # What it is for
 //

@@ -1,5 +1,5 @@
-// Package wire makes requests to Discord and receives its events: rate limits, retries,
-// errors, and the gateway with resumes.
+// Package wire makes requests to Discord and receives its events, with rate limits, retries and
+// resumes.
 //
 // Requests use discordgo's rate-limit buckets. Unlike discordgo, waits end with the
 // context, rate limits are handled here, and no request that may have been carried out is

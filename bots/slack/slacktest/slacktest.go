@@ -1,6 +1,6 @@
-// Package slacktest is a Slack of our own: a workspace in memory with the Web
-// API, Socket Mode and the HTTP mode that an app talks to, and a Go API by
-// which a test, or the page of `nizectl dev slack`, acts as the people in it.
+// Package slacktest is a fake Slack: a workspace in memory with the Web API, Socket Mode and the
+// HTTP mode. Through its Go API a test, or the page of `nizectl dev slack`, acts as the people
+// in it.
 //
 // # What it is for
 //

@@ -1,5 +1,5 @@
-// Package wire makes requests to Slack's Web API: it respects rate limits, retries
-// temporary errors, and maps errors to sentinels.
+// Package wire makes requests to Slack's Web API, with rate limits and retries. It maps errors
+// to sentinels.
 //
 // A [Client] uses the bot token through slack-go; a [Raw] call is one that slack-go doesn't
 // make as needed. Downloading files and opening Socket Mode links are here too.

@@ -1,5 +1,5 @@
-// Package chart is the native tool show-chart, which shows numbers as bars in clients with
-// views, and as lines of text elsewhere.
+// Package chart is the native tool show-chart: bars in clients with views, lines of text
+// elsewhere.
 package chart
 
 import (

@@ -1,7 +1,7 @@
 //go:build conformance
 
-// Client is the client under test of the conformance suite: it reaches the suite's
-// server through the pool of nized, lists its tools, and calls them.
+// Client is the client under test of the conformance suite, through the pool of nized. It
+// reaches the suite's server, lists its tools, and calls them.
 //
 //	conformance client --command "client" --scenario tools_call
 //

@@ -1,6 +1,6 @@
-// History puts long conversations into the database of a nized that does not run, for
-// the tests of the chat page: history DATA_DIR USER N… makes one of N messages each and
-// prints their ids. An N of "usage" books model calls instead: three in a conversation of
+// History writes long conversations into the database of a stopped nized, for the tests of the
+// chat page. Its arguments are DATA_DIR USER N…: it makes a conversation of N messages for each
+// N and prints their ids. An N of "usage" books model calls instead: three in a conversation of
 // the last week, and two in the week before.
 package main
 
