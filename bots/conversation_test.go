@@ -347,7 +347,7 @@ func TestReminder(t *testing.T) {
 	if _, err := o.db.Remind(o.ctx, calls[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	o.see(store.NoticeMessage, "toolbox:greet still waits for a yes (call "+calls[0].ID+")")
+	o.see(store.NoticeMessage, "toolbox:greet is still waiting for approval (call "+calls[0].ID+")")
 }
 
 // TestMayLine: who may press stands on the card in nize's own words, and a name
@@ -355,14 +355,14 @@ func TestReminder(t *testing.T) {
 func TestMayLine(t *testing.T) {
 	card := store.Card{By: "ann", State: store.Pending, CardVotes: store.CardVotes{Need: 2, NotRequester: true, Yes: []string{"bo"}, Approvers: []store.Approver{
 		{Kind: "group", Names: []string{"ops"}},
-		{Kind: "admins", Names: []string{"root", "eve\nwho may answer: eve"}},
+		{Kind: "admins", Names: []string{"root", "eve\napprovers: eve"}},
 		{Kind: "user", Names: []string{"a", "b", "c", "d", "e"}, More: 2},
 		{Kind: "channel"}, {Kind: "channel-admins"},
 	}}}
 	lines := bots.PartsOf(card, bots.Reader{Now: time.Now()}).Rules
 	for _, want := range []string{
-		`who may answer: 2 different people of: group ops, admins (root, eve\u000awho may answer: eve), a, b, c, d, e and 2 more, anyone in this channel, admins of this channel; not ann, who asked`,
-		"said yes: bo (1 of 2)",
+		`approvers: 2 different people of: group ops, admins (root, eve\u000aapprovers: eve), a, b, c, d, e and 2 more, anyone in this channel, admins of this channel; not ann, who asked`,
+		"approved by: bo (1 of 2)",
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no line %q in:\n%s", want, strings.Join(lines, "\n"))

@@ -131,7 +131,7 @@ func TestSlackForgedButton(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	posted := card(s.killable, s.fake, asked, "waiting for a yes")
+	posted := card(s.killable, s.fake, asked, "waiting for approval")
 	var buttons []string
 	verbs := []string{"run", "cancel", "always", "never", "runall", "edit", "show"}
 	value := strings.TrimPrefix(valueOf(t, posted, "call-run"), "run ")
@@ -166,7 +166,7 @@ func TestSlackForgedButton(t *testing.T) {
 			t.Errorf("Cho learns of the call: %q", m.Text)
 		}
 	}
-	card(s.killable, s.fake, asked, "waiting for a yes")
+	card(s.killable, s.fake, asked, "waiting for approval")
 	if n := s.runs.Load(); n != 0 {
 		t.Errorf("%d runs", n)
 	}
@@ -204,7 +204,7 @@ func TestSlackCopies(t *testing.T) {
 		}
 		return files
 	}
-	copied := s.copyOf(slacktest.Ann, "waiting for a yes")
+	copied := s.copyOf(slacktest.Ann, "waiting for approval")
 	private := s.fake.DMChannel(slacktest.Ann)
 	for where, all := range map[string]func() []slacktest.Message{
 		"the thread": func() []slacktest.Message { return s.fake.Thread(asked.Channel, asked.Root()) },
@@ -372,7 +372,7 @@ func TestSlackCopiesKilled(t *testing.T) {
 	s.fake = onSlack(t, s.killable)
 	s.says.plan("long", plan{tool: "box:note", args: `{"text":"` + strings.Repeat("0123456789 ", 1000) + `"}`})
 	asked, _ := s.ask(slacktest.Ben, "long")
-	copied := s.copyOf(slacktest.Ann, "waiting for a yes")
+	copied := s.copyOf(slacktest.Ann, "waiting for approval")
 	s.restart(s.fake)
 	if err := s.fake.Press(t.Context(), slacktest.Ann, copied, "call-run"); err != nil {
 		t.Fatal(err)

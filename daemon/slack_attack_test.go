@@ -87,7 +87,7 @@ func (s *scene) ask(user, word string) (asked, posted slacktest.Message) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return asked, card(s.killable, s.fake, asked, "waiting for a yes")
+	return asked, card(s.killable, s.fake, asked, "waiting for approval")
 }
 
 // pressRefused are the refused presses in the audit, by who pressed.

@@ -97,12 +97,12 @@ func TestSlackEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := s.next()
-	s.press(slacktest.Ben, s.cardOf(first, "waiting for a yes", s.thread(root)), "edit")
+	s.press(slacktest.Ben, s.cardOf(first, "waiting for approval", s.thread(root)), "edit")
 	var wrong slacktest.Refused // beside the field, where what was typed still stands
 	if err := s.dialog(slacktest.Ben, map[string][]string{"json": {`{"text":"two","text":"three"}`}}); !errors.As(err, &wrong) || !strings.Contains(wrong["json"], "duplicate") {
 		t.Fatal(err)
 	}
-	s.press(slacktest.Ben, s.cardOf(first, "waiting for a yes", s.thread(root)), "edit")
+	s.press(slacktest.Ben, s.cardOf(first, "waiting for approval", s.thread(root)), "edit")
 	if err := s.dialog(slacktest.Ben, map[string][]string{"json": {`{"text":"second"}`}}); err != nil {
 		t.Fatal(err)
 	}
@@ -114,18 +114,18 @@ func TestSlackEdits(t *testing.T) {
 	saysYes := func(call, who string) {
 		t.Helper()
 		s.until("the edit counts as a yes", func() bool {
-			return strings.Contains(s.cardOf(call, "waiting for a yes", s.thread(root)).Text, "said yes: "+who+" (1 of 2)")
+			return strings.Contains(s.cardOf(call, "waiting for approval", s.thread(root)).Text, "approved by: "+who+" (1 of 2)")
 		})
 	}
 	saysYes(second, "ben")
-	s.press(slacktest.Ann, s.cardOf(second, "waiting for a yes", s.private(slacktest.Ann)), "edit")
+	s.press(slacktest.Ann, s.cardOf(second, "waiting for approval", s.private(slacktest.Ann)), "edit")
 	if err := s.dialog(slacktest.Ann, map[string][]string{"json": {`{"text":"third"}`}}); err != nil {
 		t.Fatal(err)
 	}
 	third := s.next(first, second)
 	saysYes(third, "ann")
-	c := s.cardOf(third, "waiting for a yes", s.thread(root))
-	s.cardOf(third, "waiting for a yes", s.private(slacktest.Ann)) // one that is decided before it came never comes
+	c := s.cardOf(third, "waiting for approval", s.thread(root))
+	s.cardOf(third, "waiting for approval", s.private(slacktest.Ann)) // one that is decided before it came never comes
 	if s.runs.Load() != 0 {
 		t.Errorf("after the second edit: %d runs", s.runs.Load())
 	}
@@ -199,7 +199,7 @@ func TestSlackRunAll(t *testing.T) {
 	}
 	root, ids := asks()
 	for _, id := range ids {
-		s.cardOf(id, "waiting for a yes", s.thread(root))
+		s.cardOf(id, "waiting for approval", s.thread(root))
 	}
 	s.waiting(root) // a card counts as read once it is noted where it stands
 	var all slacktest.Message
@@ -241,10 +241,10 @@ func TestSlackRunAll(t *testing.T) {
 		})
 	}
 	for _, id := range ids {
-		copies[id] = s.cardOf(id, "waiting for a yes", s.private(slacktest.Ann))
+		copies[id] = s.cardOf(id, "waiting for approval", s.private(slacktest.Ann))
 		offers(id, "Run all 3")
 	}
-	s.press(slacktest.Ben, s.cardOf(ids[0], "waiting for a yes", s.thread(root)), "edit")
+	s.press(slacktest.Ben, s.cardOf(ids[0], "waiting for approval", s.thread(root)), "edit")
 	if err := s.dialog(slacktest.Ben, map[string][]string{"json": {`{"n":9}`}}); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestSlackRunAll(t *testing.T) {
 	for _, id := range ids[1:] {
 		s.cardOf(id, "done", s.thread(root))
 	}
-	s.cardOf(edited, "waiting for a yes", s.thread(root))
+	s.cardOf(edited, "waiting for approval", s.thread(root))
 	if got := s.waits(); !slices.Equal(got, []string{edited}) || slices.Contains(s.ran(), `{"n":9}`) || s.runs.Load() != 5 {
 		t.Errorf("%v wait; ran with %q", got, s.ran())
 	}
@@ -283,7 +283,7 @@ func TestSlackTaint(t *testing.T) {
 	if _, err := s.fake.Reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> again #note"); err != nil {
 		t.Fatal(err)
 	}
-	m := s.cardOf(s.next(), "waiting for a yes", s.thread(root))
+	m := s.cardOf(s.next(), "waiting for approval", s.thread(root))
 	if !strings.Contains(m.Text, "warning: this conversation has read untrusted text") || strings.Contains(string(m.Blocks), "always ") || s.runs.Load() != 1 {
 		t.Errorf("%d runs; the card is %s", s.runs.Load(), m.Text)
 	}
@@ -332,7 +332,7 @@ func TestSlackClientCalls(t *testing.T) {
 	var once sync.Once
 	go func() { // the same call
 		results <- s.executeTold(token, "box:note", `{"b":2,"a":1}`, func(line string) {
-			if strings.Contains(line, "waiting for a yes") {
+			if strings.Contains(line, "waiting for approval") {
 				once.Do(func() { close(joined) })
 			}
 		})
@@ -342,7 +342,7 @@ func TestSlackClientCalls(t *testing.T) {
 	case got := <-results:
 		t.Fatalf("a call ended before it was decided: %s", got)
 	}
-	posted := s.cardOf(id, "waiting for a yes", s.private(slacktest.Ben))
+	posted := s.cardOf(id, "waiting for approval", s.private(slacktest.Ben))
 	s.press(slacktest.Ben, posted, "run")
 	for range 2 {
 		if got := <-results; !strings.Contains(got, "noted") {
@@ -376,7 +376,7 @@ func TestSlackClientCalls(t *testing.T) {
 		}
 	}()
 	id = s.next()
-	s.cardOf(id, "waiting for a yes", s.private(slacktest.Ben))
+	s.cardOf(id, "waiting for approval", s.private(slacktest.Ben))
 	leave()
 	<-gone
 	if m := s.cardOf(id, "cancelled", s.private(slacktest.Ben)); !strings.Contains(m.Text, "its caller left") {
@@ -397,8 +397,8 @@ func TestSlackMixedPresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := s.next()
-		posted := s.cardOf(id, "waiting for a yes", s.thread(root))
-		private := s.cardOf(id, "waiting for a yes", s.private(slacktest.Ann))
+		posted := s.cardOf(id, "waiting for approval", s.thread(root))
+		private := s.cardOf(id, "waiting for approval", s.private(slacktest.Ann))
 		value := strings.TrimPrefix(valueOf(t, posted, "call-run"), "run ")
 		kinds := []func(n int){
 			func(n int) { s.raw(slacktest.Ben, slacktest.Team, "run", "run "+value, posted, 1000*round+n) },

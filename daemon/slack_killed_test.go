@@ -196,7 +196,7 @@ func TestSlackAnswerCut(t *testing.T) {
 	})
 	t.Run("a tool", func(t *testing.T) {
 		root := cut("tool", slacktest.Fault{}, plan{tool: "box:note", args: `{"text":"hello"}`})
-		posted := card(s.killable, s.fake, root, "waiting for a yes")
+		posted := card(s.killable, s.fake, root, "waiting for approval")
 		if n := s.answers(root, "It was going"); n != 0 {
 			t.Errorf("half an answer stands above the card")
 		}

@@ -134,7 +134,7 @@ func TestSlackWhatIsMeant(t *testing.T) {
 	if _, err := s.fake.Reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> please #note"); err != nil {
 		t.Fatal(err)
 	}
-	posted := card(s.killable, s.fake, root, "waiting for a yes")
+	posted := card(s.killable, s.fake, root, "waiting for approval")
 	if !strings.Contains(posted.Text, "asked by ben") {
 		t.Errorf("in Ann's thread Ben's call is %.300q", posted.Text)
 	}

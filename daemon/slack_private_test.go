@@ -188,7 +188,7 @@ func TestSlackPrivateCard(t *testing.T) {
 
 	s.says.plan("burn", plan{tool: "vault:burn", args: `{"what":"red rubies"}`, then: "Emeralds only."})
 	s.reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> please #burn")
-	posted := s.told(slacktest.Ben, "\nstate: waiting for a yes")
+	posted := s.told(slacktest.Ben, "\nstate: waiting for approval")
 	if all := s.public(root); strings.Contains(all, "rubies") || strings.Contains(all, "\ncall: ") {
 		t.Errorf("the thread shows %s", all)
 	}

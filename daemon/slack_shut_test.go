@@ -42,7 +42,7 @@ func TestSlackShut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			posted := card(s.killable, s.fake, root, "waiting for a yes")
+			posted := card(s.killable, s.fake, root, "waiting for approval")
 			if err := c.shut(s, root); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestSlackStopWord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		card(s.killable, s.fake, root, "waiting for a yes")
+		card(s.killable, s.fake, root, "waiting for approval")
 		cards = append(cards, root)
 	}
 	if err := s.fake.Slash(t.Context(), slacktest.Ben, slacktest.General, "/nize stop"); err != nil {
@@ -118,7 +118,7 @@ func TestSlackStopWord(t *testing.T) {
 	card(s.killable, s.fake, cards[0], "cancelled")
 	s.settled("stopped")
 	for _, root := range cards[1:] {
-		card(s.killable, s.fake, root, "waiting for a yes")
+		card(s.killable, s.fake, root, "waiting for approval")
 	}
 	if err := s.fake.Slash(t.Context(), slacktest.Cho, slacktest.General, "/nize stop"); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestSlackKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	posted := card(k, fake, asked, "waiting for a yes")
+	posted := card(k, fake, asked, "waiting for approval")
 	k.restart(fake)
 	press := func(m slacktest.Message) {
 		t.Helper()
@@ -117,7 +117,7 @@ func TestSlackKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	press(card(k, fake, asked, "waiting for a yes"))
+	press(card(k, fake, asked, "waiting for approval"))
 	<-began
 	k.restart(fake)
 	card(k, fake, asked, "outcome unknown")

@@ -26,7 +26,7 @@ func TestSlackMessageMeetsYes(t *testing.T) {
 		if !own {
 			by, list = slacktest.Ann, s.private(slacktest.Ann)
 		}
-		shown := s.cardOf(id, "waiting for a yes", list)
+		shown := s.cardOf(id, "waiting for approval", list)
 		s.waiting(root)
 		var wg sync.WaitGroup
 		say := func() { s.reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> thanks #after") }
@@ -72,7 +72,7 @@ func TestSlackMessageWaits(t *testing.T) {
 	if got := s.waits(); len(got) != 1 || got[0] != id || s.answers(root, "You said after.") != 0 {
 		t.Fatalf("waiting: %v", got)
 	}
-	s.press(slacktest.Ann, s.cardOf(id, "waiting for a yes", s.private(slacktest.Ann)), "run")
+	s.press(slacktest.Ann, s.cardOf(id, "waiting for approval", s.private(slacktest.Ann)), "run")
 	s.until("the message is answered", func() bool { return s.answers(root, "You said after.") == 1 })
 	if n := s.runs.Load(); n != 1 {
 		t.Errorf("%d runs", n)

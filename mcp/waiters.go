@@ -325,7 +325,7 @@ func (g *Gateway) awaitFinal(ctx context.Context, id string, told chan struct{},
 			return &c, nil
 		}
 		if progress != nil && c.Waiting() {
-			progress(n, 0, fmt.Sprintf("waiting for a yes to %s: nizectl approvals show %s", c.ToolID(), c.ID))
+			progress(n, 0, fmt.Sprintf("waiting for approval of %s: nizectl approvals show %s", c.ToolID(), c.ID))
 		}
 		draining := g.worker.draining
 		if !c.Waiting() {

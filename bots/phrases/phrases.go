@@ -44,14 +44,14 @@ const (
 	CardAsker        Key = "source: %s (%s)"   // name, machine and directory as it reports them
 	CardBy           Key = "asked by %s"       // name
 	CardView         Key = "asked for by the view of %s"
-	CardToken        Key = "with the token %s"  // name of the token
-	CardThread       Key = "where it was asked" // no arguments; it is a link
-	CardIn           Key = "in %s %s"           // platform, channel
-	CardGone         Key = "its caller left; nobody waits for the result any more"
+	CardToken        Key = "with the token %s"     // name of the token
+	CardThread       Key = "original conversation" // no arguments; it is a link
+	CardIn           Key = "in %s %s"              // platform, channel
+	CardGone         Key = "its caller disconnected; nobody is waiting for the result"
 	CardClaim        Key = "the server says: %s" // effect of the tool
 	CardNoClaim      Key = "the server does not say whether it changes anything"
-	CardAsks         Key = "asks because: %s"          // reason
-	CardStops        Key = "what would end that: %s"   // what would end it
+	CardAsks         Key = "needs approval: %s"        // reason
+	CardStops        Key = "to stop asking: %s"        // what would end it
 	CardDeclined     Key = "Declined: %s"              // tool
 	CardWithdrawn    Key = "Withdrawn: %s"             // tool
 	CardDeclinedBy   Key = "Declined by %s"            // name
@@ -74,16 +74,16 @@ const (
 	CardWhy          Key = "why (the model's own words):"          // no arguments; the model's words follow
 	CardNoArguments  Key = "arguments: none"
 	CardNotJSON      Key = "arguments (not JSON, quoted):"
-	CardWarning      Key = "warning: %s"             // sentence
-	CardDigest       Key = "digest: %s…"             // beginning of the digest
-	CardExpires      Key = "until %s, %s left"       // time, span
-	CardExpiresAt    Key = "until %s\x04approval"    // time
-	CardExpired      Key = "expired %s"              // time
-	CardState        Key = "state: %s"               // state in words
-	CardOutcome      Key = "outcome: %s"             // one line
-	CardCall         Key = "call: %s"                // id
-	CardMay          Key = "who may answer: %s"      // who may press
-	CardYes          Key = "said yes: %s (%s of %s)" // names, how many, of how many
+	CardWarning      Key = "warning: %s"                // sentence
+	CardDigest       Key = "digest: %s…"                // beginning of the digest
+	CardExpires      Key = "until %s, %s left"          // time, span
+	CardExpiresAt    Key = "until %s\x04approval"       // time
+	CardExpired      Key = "expired %s"                 // time
+	CardState        Key = "state: %s"                  // state in words
+	CardOutcome      Key = "outcome: %s"                // one line
+	CardCall         Key = "call: %s"                   // id
+	CardMay          Key = "approvers: %s"              // who may press
+	CardYes          Key = "approved by: %s (%s of %s)" // names, how many, of how many
 
 	MayAdmins             Key = "admins"
 	MayAdminsNamed        Key = "admins (%s)" // names
@@ -95,7 +95,7 @@ const (
 	MayNeed               Key = "%s different people of: %s" // how many, of whom
 	MayNot                Key = "%s; not %s, who asked"      // who may, requester
 
-	Reminder Key = "%s still waits for a yes (call %s)." // tool, call
+	Reminder Key = "%s is still waiting for approval (call %s)." // tool, call
 
 	AboutStreaming Key = "whether answers are shown while they are written"
 	HereStreams    Key = "Answers in this conversation are shown while they are written."
@@ -175,7 +175,7 @@ const (
 	HereOnly      Key = "This conversation may use these servers only: %s." // names
 
 	StatePlanned    Key = "planned"
-	StatePending    Key = "waiting for a yes"
+	StatePending    Key = "waiting for approval"
 	StateApproved   Key = "approved, about to run"
 	StateRunning    Key = "running"
 	StateDone       Key = "done"
@@ -245,7 +245,7 @@ const (
 	CardFile              Key = "The whole is attached here as %s."                                                                                    // name of the file
 	CardDialog            Key = "part %s of %s"                                                                                                        // part, parts
 	CardTooLong           Key = "These arguments have %s bytes, which is more than a dialog of Slack's can edit. Decline, and tell me what to change." // bytes
-	CardBadJSON           Key = "This is no JSON object: %s"                                                                                           // problem
+	CardBadJSON           Key = "This is not a JSON object: %s"                                                                                        // problem
 	CardCurlyQuotes       Key = `it has typographic quotes (“ ”), and JSON takes straight ones (")`
 	CardBadField          Key = "Please give %s." // expected value
 	EditLines             Key = "(one on each line)"
@@ -351,7 +351,7 @@ const (
 	AboutAgent        Key = "who answers in this thread; elsewhere, in the conversations that you begin"
 	AboutModel        Key = "which model answers in this thread; elsewhere, in the conversations that you begin"
 	AboutUsage        Key = "what you used and what is left"
-	AboutApprovals    Key = "calls that wait for your yes"
+	AboutApprovals    Key = "calls that need your approval"
 	AboutSettings     Key = "your settings"
 	AboutConnect      Key = "use these tools from an MCP client of yours"
 	AboutLink         Key = "make this and another account of yours one"
@@ -377,7 +377,7 @@ const (
 	UsageBudget       Key = "Budget of %s: %s used of %s; it starts anew on %s." // subject, used, limit, when
 	UsageOwnBudget    Key = "Your budget: %s used of %s; it starts anew on %s."  // used, limit, when
 	ApprovalsNone     Key = "No call waits for you."
-	ApprovalsHead     Key = "These calls wait for a yes of yours; `approve ID` runs one, `deny ID` refuses it:"
+	ApprovalsHead     Key = "These calls need your approval; `approve ID` runs one, `deny ID` refuses it:"
 	ApprovalLine      Key = "%s: %s, asked by %s" // id, tool, requester
 	AndMore           Key = "… and %s more"       // how many
 	SettingsHead      Key = "Your settings. Change one with `settings NAME VALUE`; the value `default` goes back."

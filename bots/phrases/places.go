@@ -136,7 +136,7 @@ var places = map[Key][2]string{
 	"{what}: {sum} in {n} days, {most} on the day with the most": {"{what}：{n} 天内 {sum}，最多的一天 {most}", "{what}：{n} 天內 {sum}，最多的一天 {most}"},
 	"session %q not found":                                       {"找不到会话 %q", "找不到工作階段 %q"},
 	"{what}: {name}":                                             {"{what}：{name}", "{what}：{name}"},
-	"Calls that wait for a yes: {n}":                             {"等待批准的调用：{n}", "等待批准的呼叫：{n}"},
+	"Pending approvals: {n}":                                     {"等待批准的调用：{n}", "等待批准的呼叫：{n}"},
 	"Calls that run: {n}":                                        {"正在运行的调用：{n}", "正在執行的呼叫：{n}"},
 	"The price of some calls ({n}) is unknown, so the cost is at least what stands here: {models}": {"有些调用（{n} 次）的价格未知，因此费用至少为此处所示：{models}", "有些呼叫（{n} 次）的價格未知，因此費用至少為此處所示：{models}"},
 	"The tokens of some calls ({n}) are an estimate: the provider sent no numbers.":                {"有些调用（{n} 次）的 token 数是估算值：提供商没有给出数字。", "有些呼叫（{n} 次）的 token 數是估算值：供應商沒有給出數字。"},

@@ -34,7 +34,7 @@ const (
 	TermStandingLine  Key = "%s: %s (empty: 1; 0: back): "  // question, numbered choices
 	TermKept          Key = "kept: %s; to take it back: %s" // what, command
 	TermAgain         Key = "(the answer begins again)"
-	TermPending       Key = "%s waits for a yes"                       // tool
+	TermPending       Key = "%s is waiting for approval"               // tool
 	TermCalling       Key = "calling %s…"                              // tool
 	TermRedo          Key = "%s (/retry makes it anew)"                // line
 	TermError         Key = "error: %s"                                // problem

@@ -121,7 +121,7 @@ func TestAgentView(t *testing.T) {
 	if s := session(); !strings.HasPrefix(s.Title, "call toolbox:greet") || s.Initiator != slacktest.Ann {
 		t.Errorf("the session's title is %q, it was begun by %q", s.Title, s.Initiator)
 	}
-	if err := w.fake.Press(t.Context(), slacktest.Ann, w.sees(asked, "waiting for a yes"), "Run"); err != nil {
+	if err := w.fake.Press(t.Context(), slacktest.Ann, w.sees(asked, "waiting for approval"), "Run"); err != nil {
 		t.Fatal(err)
 	}
 	w.sees(asked, "toolbox:greet is done")
@@ -169,7 +169,7 @@ func TestToolLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := w.sees(asked, "toolbox:greet: calling…")
-	if err := w.fake.Press(t.Context(), slacktest.Ann, w.sees(asked, "waiting for a yes"), "Run"); err != nil {
+	if err := w.fake.Press(t.Context(), slacktest.Ann, w.sees(asked, "waiting for approval"), "Run"); err != nil {
 		t.Fatal(err)
 	}
 	done := w.sees(asked, "toolbox:greet: done")
@@ -196,7 +196,7 @@ func TestPressesOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	card := w.sees(asked, "waiting for a yes")
+	card := w.sees(asked, "waiting for approval")
 	call := readMessage(t, card).Card.Call
 	ctx := t.Context()
 	for _, user := range []string{slacktest.Ben, slacktest.Guest} {
@@ -244,7 +244,7 @@ func TestCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.sees(asked, "waiting for a yes")
+	w.sees(asked, "waiting for approval")
 	var private slacktest.Message
 	in := func(state string) func() bool {
 		return func() bool {
@@ -258,7 +258,7 @@ func TestCopies(t *testing.T) {
 			return len(list) == 1 && strings.Contains(list[0].Text, "state: "+state)
 		}
 	}
-	w.until("a copy", in("waiting for a yes"))
+	w.until("a copy", in("waiting for approval"))
 	if !strings.Contains(string(private.Blocks), "call-run") {
 		t.Errorf("the copy has no button: %s", private.Blocks)
 	}

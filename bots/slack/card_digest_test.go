@@ -19,7 +19,7 @@ func TestCardDrawnOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := readMessage(t, w.sees(asked, "waiting for a yes")).Card.Call
+	call := readMessage(t, w.sees(asked, "waiting for approval")).Card.Call
 	to := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: asked.Channel, Thread: asked.Root()}
 	th, err := w.db.FindThread(ctx, to)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestReminders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := readMessage(t, w.sees(asked, "waiting for a yes")).Card.Call
+	call := readMessage(t, w.sees(asked, "waiting for approval")).Card.Call
 	private := w.fake.DMChannel(slacktest.Cho)
 	w.until("Cho's copy", func() bool { return len(w.fake.Messages(private)) == 1 })
 	w.until("its place is noted", func() bool {
@@ -56,12 +56,12 @@ func TestReminders(t *testing.T) {
 	for range 3 {
 		_, _ = w.db.Remind(t.Context(), call) // the store tells of it once
 	}
-	w.sees(asked, "still waits for a yes")
+	w.sees(asked, "is still waiting for approval")
 	w.until("Cho's reminder", func() bool {
 		list := w.fake.Messages(private)
 		return len(list) == 2 && strings.Contains(list[1].Text, "仍在等待批准") && strings.Contains(list[1].Text, call)
 	})
-	if err := w.fake.Press(t.Context(), slacktest.Ann, w.sees(asked, "waiting for a yes"), "Run"); err != nil {
+	if err := w.fake.Press(t.Context(), slacktest.Ann, w.sees(asked, "waiting for approval"), "Run"); err != nil {
 		t.Fatal(err)
 	}
 	w.sees(asked, "toolbox:greet is done")

@@ -4,7 +4,6 @@ import "nize/store"
 
 // placeWords are the texts of the pages other than conversations.
 var placeWords = []store.Text{
-	store.Textf("Agent"),
 	store.Textf("All"),
 	store.Textf("All is in order."),
 	store.Textf("An admin said so."),
@@ -125,7 +124,7 @@ var placeWords = []store.Text{
 	store.Textf("with certain arguments only"),
 	store.Textf("within ten minutes, in this browser"),
 	store.Textf("Calls that run: {n}"),
-	store.Textf("Calls that wait for a yes: {n}"),
+	store.Textf("Pending approvals: {n}"),
 	store.Textf("{n} days"),
 	store.Textf("to accept: {n}"),
 	store.Textf("problems: {n}, warnings: {m}"),
@@ -134,7 +133,6 @@ var placeWords = []store.Text{
 	store.Textf("{what}: {name}"),
 	store.Textf("{what}: {sum} in {n} days, {most} on the day with the most"),
 	store.Textf("Search as somebody else"),
-	store.Textf("Person"),
 	store.Textf("you"),
 	store.Textf("What a tool should do"),
 	store.Textf("No tool fits."),

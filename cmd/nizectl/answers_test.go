@@ -131,7 +131,7 @@ func TestCardIsWhole(t *testing.T) {
 	answer(d, api.GetApproval, pending)
 	got := d.nizectl(surroundings{}, "approvals", "show", "01A").out
 	for _, want := range []string{"9007199254740993", `  note: \u001b]0;x`, `  | because \u001b[2J`, "  | Roll\n  | dice", "asked by ada", "runs as: nobody",
-		"digest: ab12ab12ab12…\n", "server: toolbox (/bin/nize-toolbox)", "until 12:15 UTC, 15m left\n", "state: waiting for a yes"} {
+		"digest: ab12ab12ab12…\n", "server: toolbox (/bin/nize-toolbox)", "until 12:15 UTC, 15m left\n", "state: waiting for approval"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -145,7 +145,7 @@ func TestCallerGone(t *testing.T) {
 	gone.Gone = true
 	answer(d, api.GetApproval, gone)
 	answer(d, api.DecideCall, store.Call{ID: gone.Call, State: store.Pending, Approved: now})
-	if got := d.nizectl(surroundings{}, "approvals", "show", "01A").out; !strings.Contains(got, "\nwarning: its caller left; nobody waits for the result any more\n") {
+	if got := d.nizectl(surroundings{}, "approvals", "show", "01A").out; !strings.Contains(got, "\nwarning: its caller disconnected; nobody is waiting for the result\n") {
 		t.Errorf("shown:\n%s", got)
 	}
 	if got := d.nizectl(surroundings{}, "approvals", "approve", "01A").err; !strings.Contains(got, "it starts now; its caller left, so nobody waits for the result\n") {

@@ -310,7 +310,7 @@ func approvalsEdit(ctx context.Context, c *command.Call) error {
 	} else if made, err = editInProgram(ctx, c, card, edit); err != nil {
 		return err
 	}
-	state := "it waits for a yes"
+	state := "it is waiting for approval"
 	switch {
 	case !made.Approved.IsZero() && made.State == store.Pending:
 		state = "it starts now"
@@ -392,7 +392,7 @@ func approvalsRetry(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	state := "it waits for a yes: nizectl approvals show " + made.ID
+	state := "it is waiting for approval: nizectl approvals show " + made.ID
 	switch {
 	case !made.Approved.IsZero() && made.State == store.Pending:
 		state = "it starts now"

@@ -313,7 +313,7 @@ func readArgs(c *command.Call) (json.RawMessage, error) {
 // it withdraws the call.
 func await(ctx context.Context, c *command.Call, record store.Call) (store.Call, error) {
 	if record.Waiting() {
-		c.Note("%s waits for a yes: nizectl approvals show %s", record.ToolID(), record.ID)
+		c.Note("%s is waiting for approval: nizectl approvals show %s", record.ToolID(), record.ID)
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

@@ -87,7 +87,7 @@ test('an admin sees nothing of what others decide, and answers for everybody', a
   await ask(page, 'What time is it in Bonn?')
   await page.getByText('Others decide about this call.').waitFor()
   assert.equal(await page.locator('.card .run').count(), 0)
-  await mia.locator('.sidebar').getByRole('link', { name: /^Waiting/ }).click()
+  await mia.locator('.sidebar').getByRole('link', { name: /^Pending approvals/ }).click()
   await mia.locator('.card .arguments').getByText('Bonn').waitFor()
   await readable(mia)
   await press(mia, 'Run').click()
@@ -103,7 +103,7 @@ test('an admin sees nothing of what others decide, and answers for everybody', a
   // What admins decide is among what waits for them, and their yes is seen where it was
   // asked for.
   await page.waitForFunction(() => document.title.startsWith('(1)'))
-  await page.locator('.sidebar').getByRole('link', { name: /^Waiting/ }).click()
+  await page.locator('.sidebar').getByRole('link', { name: /^Pending approvals/ }).click()
   await page.locator('.card .arguments').getByText('Oslo').waitFor()
   await readable(page)
   await stand.look(page, 'approval-of-another')

@@ -19,7 +19,7 @@ test('signed out, the page leads to signing in and comes back', async () => {
   await page.fill('[data-fragment]', secret)
   await page.locator('form:has([data-fragment]) button').click()
   await page.waitForURL('**/app/approvals')
-  await page.getByText('Nothing waits.').waitFor()
+  await page.getByText('No pending approvals.').waitFor()
   await stand.look(page, 'nothing-waits')
   await context.close()
 })

@@ -89,7 +89,7 @@ test('one hidden tab keeps its stream and notifies, the others come back when th
 
   await propose('Oslo')
   await a.waitForFunction(() => /** @type {any} */ (window).shown.length)
-  assert.deepEqual(await Promise.all(pages.map(shown)), [['A call waits for you.'], [], []])
+  assert.deepEqual(await Promise.all(pages.map(shown)), [['A call needs your approval.'], [], []])
 
   await hide(b, false) // it comes back, and has what it missed
   await waits(b, 1)
@@ -97,7 +97,7 @@ test('one hidden tab keeps its stream and notifies, the others come back when th
   await propose('Rome') // which is seen there
   await waits(b, 2)
   await waits(a, 2)
-  assert.deepEqual(await Promise.all(pages.map(shown)), [['A call waits for you.'], [], []])
+  assert.deepEqual(await Promise.all(pages.map(shown)), [['A call needs your approval.'], [], []])
 
   await hide(b, true)
   await unseen(b)
@@ -111,6 +111,6 @@ test('one hidden tab keeps its stream and notifies, the others come back when th
   await propose('Cairo')
   await waits(b, 3)
   await b.waitForFunction(() => /** @type {any} */ (window).shown.length)
-  assert.deepEqual(await shown(b), ['A call waits for you.'])
+  assert.deepEqual(await shown(b), ['A call needs your approval.'])
   await context.close()
 })

@@ -80,7 +80,7 @@ test('Withdraw, unread and beside a call of others', async () => {
   await page.getByText('Said.').waitFor()
   const root = await stand.signedIn()
   await root.goto(`http://127.0.0.1:${stand.port}/app/approvals`)
-  await root.getByText('Nothing waits.').waitFor()
+  await root.getByText('No pending approvals.').waitFor()
   await root.context().close()
   await page.context().close()
 })

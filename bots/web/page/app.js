@@ -89,9 +89,9 @@ export function App({ me }) {
         if (name === 'thread') restore(conversation)
         if (name === 'thread' || name === 'title') latest.current()
         if (name === 'waiting') {
-          if (told && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call waits for you.'))
+          if (told && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call needs your approval.'))
           told = true
-          notifyWaiting(conversation.waiting, t('A call waits for you.'), '/app/approvals')
+          notifyWaiting(conversation.waiting, t('A call needs your approval.'), '/app/approvals')
         }
         if ((name === 'state' || name === 'thread') && conversation.state !== before) { // the turn may have begun before the stream did
           if (conversation.state === 'working') setSaid(t('nize is answering.'))
@@ -111,7 +111,7 @@ export function App({ me }) {
   }, [conversation])
 
   const first = conversation.messages.find((m) => m.kind === 'person')?.text ?? '' // there is no title before the first answer
-  const title = conversation.thread?.title || first.slice(0, 60) || there?.title() || (place === '/app/approvals' ? t('Waiting') : '')
+  const title = conversation.thread?.title || first.slice(0, 60) || there?.title() || (place === '/app/approvals' ? t('Pending approvals') : '')
   const waiting = conversation.waiting.length
   useEffect(() => {
     document.title = (waiting ? `(${waiting}) ` : '') + (title ? title + ' – nize' : 'nize')

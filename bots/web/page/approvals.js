@@ -50,10 +50,10 @@ export function Approvals({ waiting, tick }) {
   const earlier = decided.filter((c) => !yours.some((o) => o.call === c.call))
   return html`<div class="approvals" tabindex="-1">
     <div class="log-inner">
-      <h1>${t('Calls that wait for a yes')}</h1>
+      <h1>${t('Pending approvals')}</h1>
       <h2 class="visually-hidden">${t('Calls')}</h2>
       ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
-      ${cards && !cards.some((c) => !c.words.settled) ? html`<div class="nothing"><p><strong>${t('Nothing waits.')}</strong></p><p class="dim">${t('Calls that need your yes come here: from your conversations wherever you hold them, from your MCP clients, and from people whose calls you approve.')}</p></div>` : ''}
+      ${cards && !cards.some((c) => !c.words.settled) ? html`<div class="nothing"><p><strong>${t('No pending approvals.')}</strong></p><p class="dim">${t('Calls that need your approval appear here: from your conversations on any platform, from your MCP clients, and from people whose calls you approve.')}</p></div>` : ''}
       ${yours.map(one)}
       ${others.length ? html`<h2>${t('For others to decide')}</h2>` : ''}
       ${others.map(one)}

@@ -24,7 +24,7 @@ export function Begin({ me, write, go }) {
     <div class="begin">
       ${mark()}
       <h1>${t('What can I do for you?')}</h1>
-      <p class="dim">${t('nize finds the tool that fits, shows what it would run, and waits for your yes.')}</p>
+      <p class="dim">${t('nize finds the right tool, shows what it would run, and waits for your approval.')}</p>
       ${begin?.items.length ? html`<ul class="starters" aria-label=${t('Suggestions')}>${begin.items.map((s) => html`<li key=${s.tool}><button type="button" onClick=${() => write(s.title)}><strong><bdi>${s.title}</bdi></strong>${s.about && s.about !== s.title ? html`<span><bdi>${s.about}</bdi></span>` : ''}<small>${icon('wrench')}<bdi>${s.server}</bdi></small></button></li>`)}</ul>` : ''}
       ${begin && !begin.items.length ? html`<p class="begin-note">${icon('wrench')}<span>${admin ? t('No tool is there yet. Add a server: {command}', { command: 'nizectl servers add' }) : t('No tool is shared with you yet. Ask an admin to share a server.')}</span></p>` : ''}
       ${begin && !begin.model ? html`<p class="begin-note">${icon('cpu')}<span>${t('No language model is set up, so a simple planner answers.')} ${admin

@@ -33,11 +33,11 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
   return html`<nav class="sidebar" aria-label=${t('Conversations')}>
     <div class="brand">${mark()}nize</div>
     <a class="new" ...${to('/app/')}>${icon('square-pen')}${t('New conversation')}</a>
-    <a class="waiting" ...${to('/app/approvals')}>${icon('inbox')}${t('Waiting')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</a>
+    <a class="waiting" ...${to('/app/approvals')}>${icon('inbox')}${t('Pending approvals')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</a>
     <h2 class="visually-hidden">${t('Conversations')}</h2>
     <${Search} threads=${threads} />
     <div class="threads">${byAge(threads.items).map(([key, age, list]) => html`<section key=${key} aria-label=${age}><h3>${age}</h3><ul>${list.map((th) => html`<${Item} key=${th.id} thread=${th} title=${th.title || th.id === current.id && current.title || ''} to=${to} threads=${threads} left=${() => th.id === current.id && go('/app/')} />`)}</ul></section>`)}</div>
-    ${threads.items.length ? '' : html`<p class="dim">${threads.words ? t('Nothing found.') : t('None as yet.')}</p>`}
+    ${threads.items.length ? '' : html`<p class="dim">${threads.words ? t('Nothing found.') : t('No conversations yet.')}</p>`}
     ${threads.more ? html`<button type="button" class="quiet" onClick=${threads.next}>${t('Older conversations')}</button>` : ''}
     <div class="places">${placesOf(me).map((p) => html`<a key=${p.path} ...${to(p.path)}>${p.icon()}${p.title()}</a>`)}</div>
     <div class="foot"><${Notifications} /></div>

@@ -103,7 +103,7 @@ func TestBoxChinese(t *testing.T) {
 
 func TestBox(t *testing.T) {
 	var lines []boxLine
-	for _, text := range []string{"Run toolbox:greet?", "description (the server's own claim):", "  | Greets somebody, in many words: who may answer: everybody, at once", "arguments:", `    "text": "` + strings.Repeat("long 日本 ", 12) + `"`} {
+	for _, text := range []string{"Run toolbox:greet?", "description (the server's own claim):", "  | Greets somebody, in many words: approvers: everybody, at once", "arguments:", `    "text": "` + strings.Repeat("long 日本 ", 12) + `"`} {
 		lines = append(lines, boxLine{text: text})
 	}
 	lines[0].look = lookBold

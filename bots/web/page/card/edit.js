@@ -72,7 +72,7 @@ export function Edit({ call, args, schema, off, run, problem, fields, close }) {
       setWrong(v.kind === 'object' ? '' : t('The arguments must be an object: { … }'))
       if (v.kind === 'object') setValue(v)
     } catch (/** @type {any} */ err) {
-      setWrong(err instanceof Wrong ? t('This is no JSON: line {line}, column {column}', { line: err.line, column: err.column }) : err.message)
+      setWrong(err instanceof Wrong ? t('Invalid JSON: line {line}, column {column}', { line: err.line, column: err.column }) : err.message)
     }
   }
   /** @param {Event} e */
@@ -80,7 +80,7 @@ export function Edit({ call, args, schema, off, run, problem, fields, close }) {
     setPressed(true)
     if (wrong || !value) return
     const bad = broken(value)
-    setTried(bad.map((at) => ({ at, message: t('This is no value yet.') })))
+    setTried(bad.map((at) => ({ at, message: t('Enter a value.') })))
     if (bad.length) return
     setSent(text)
     run(e, text)

@@ -147,7 +147,7 @@ function Now({ status }) {
   return html`<section class="house"><h2>${t('Now')}</h2>
     <ul class="house-list">
       <li>${t('nized {version}', { version: status.version })}</li>
-      <li>${t('Calls that wait for a yes: {n}', { n: status.waiting })} · <a href="/app/approvals">${t('Waiting')}</a></li>
+      <li><a href="/app/approvals">${t('Pending approvals: {n}', { n: status.waiting })}</a></li>
       <li>${t('Calls that run: {n}', { n: status.running })}</li>
       ${(status.bots ?? []).map((/** @type {any} */ b) => html`<li key=${b.name}><strong>${b.name}</strong> ${b.state}${b.last_error ? html`<p class="house-error" lang="en">${b.last_error}</p>` : ''}</li>`)}
     </ul></section>`

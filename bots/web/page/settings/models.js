@@ -47,7 +47,7 @@ export function Models({ models }) {
     }} />
     ${outcome}
     <h3>${t('Names of models')}</h3>
-    ${models.items?.length === 0 ? html`<p class="dim">${t('None as yet.')}</p>` : ''}
+    ${models.items?.length === 0 ? html`<p class="dim">${t('None.')}</p>` : ''}
     <ul class="rows">${models.items?.map((m) => html`<li key=${m.id}>
       <div><strong>${m.id}</strong> <code>${m.target}</code>${m.default ? html` <span class="badge">${t('the default one')}</span>` : ''}${m.available ? '' : html` <span class="problem">${t('not available')}</span>`}</div>
       <div class="buttons">${m.default ? '' : html`<button type="button" aria-label=${named(t('Make it the default'), m.id)} onClick=${() => act(post(`models/${encodeURIComponent(m.id)}/default`), t('Saved.'))}>${t('Make it the default')}</button>`}
