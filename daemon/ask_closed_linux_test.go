@@ -162,7 +162,7 @@ func TestHooksFailClosed(t *testing.T) {
 		"approved with a list":      {answer: ok(`{"id":"x","state":"approved","arguments":["make"]}`), reason: "can't decide"},
 		"approved, but not with OK": {answer: strings.Replace(ok(approved), "200 OK", "500 Sorry", 1), reason: "can't decide"},
 		"a redirect":                {answer: "HTTP/1.1 307 Go\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", reason: "can't decide"},
-		"waits, then nothing":       {answer: ok(`{"id":"x","state":"pending","arguments":{}}`), reason: "nobody decided in time"},
+		"waits, then nothing":       {answer: ok(`{"id":"x","state":"pending","arguments":{}}`), reason: "no decision was made in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

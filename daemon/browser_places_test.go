@@ -91,7 +91,7 @@ func TestPlaces(t *testing.T) {
 	if _, err := api.RemoveServer.Call(ctx, r.Client, api.ServerRequest{Name: "toolbox"}); err != nil {
 		t.Fatal(err)
 	}
-	if body := want(b, "GET", "grants", "", 200).body; !strings.Contains(body, `"void":"the tool is not there now"`) {
+	if body := want(b, "GET", "grants", "", 200).body; !strings.Contains(body, `"void":"the tool does not exist now"`) {
 		t.Errorf("a grant of a tool that is gone is not marked: %s", body)
 	}
 	if _, err := api.AddServer.Call(ctx, r.Client, api.AddServerRequest{Server: store.Server{Name: "toolbox", Command: toolbox(t)}}); err != nil {

@@ -88,7 +88,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			}
 		}
 		if err != nil {
-			c.log.Error("the old certificate serves", "err", err)
+			c.log.Error("the old certificate remains in use", "err", err)
 		}
 	}
 	return c.pair, nil

@@ -47,7 +47,7 @@ func testTeamCredential(m *meeting) {
 		return list.Items
 	}
 	slash(t, m.chat, "ben", "/nize credentials connect desk")
-	m.told("ben", "who administers it does that")
+	m.told("ben", "the team's admins do that")
 	if shown, _ := dialogOf(m, "ben"); shown != "" {
 		t.Errorf("a dialog for who may not: %s", shown)
 	}

@@ -138,7 +138,7 @@ func TestMixUp(t *testing.T) {
 			t.Fatalf("the test is wrong: the honest one answers %s", back)
 		}
 		status, body, _ := w.do(b, "GET", back.String(), "")
-		if status != http.StatusBadGateway || !strings.Contains(body, "from another sign-in service") || evil.Count("POST /token")+w.auth.Count("POST /token") != 0 {
+		if status != http.StatusBadGateway || !strings.Contains(body, "from a different sign-in service") || evil.Count("POST /token")+w.auth.Count("POST /token") != 0 {
 			t.Errorf("silent %t: %d, %d codes went to it: %s", silent, status, evil.Count("POST /token"), body)
 		}
 	}

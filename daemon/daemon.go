@@ -209,7 +209,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d.scheduler = &scheduler{db: d.db, config: d.config, backups: &backup.Backups{Directory: d.dir, DB: d.db}, refresh: func(ctx context.Context) { d.indexer.Refresh(ctx) }, log: d.log, now: d.now}
 	if err := d.db.CheckTrailEnd(ctx); err != nil {
-		d.log.Error("the audit trail does not hold", "err", err)
+		d.log.Error("the audit trail failed verification", "err", err)
 		d.scheduler.note(&d.scheduler.lastAudit, d.now(), err) // reported by an alert
 	}
 	if n, err := d.db.SettleAbandoned(ctx); err != nil {
@@ -390,7 +390,7 @@ func noteAddr(d *Daemon) error { return noteAt(d, "nized.addr", d.addr()) }
 func noteAt(d *Daemon, name, at string) error {
 	err := writeAddr(filepath.Join(d.opt.DataDir, name), at)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		d.log.Warn("the disk is full: a file does not say where this is", "file", name, "at", at, "err", err)
+		d.log.Warn("the disk is full: the address file was not written", "file", name, "at", at, "err", err)
 		return nil
 	}
 	return err

@@ -107,7 +107,7 @@ func (d *Daemon) newHolder() *standby.Holder {
 	return &standby.Holder{Term: d.db.Term, Refuse: func(w http.ResponseWriter, r *http.Request, begun bool) {
 		why := store.ErrNoDatabase.Error()
 		if begun {
-			why = "the database can't be reached, and it is not known yet what this request changed: look before you send it again"
+			why = "the database can't be reached, and it is unknown whether this request took effect: check before you send it again"
 		}
 		retry(w)
 		switch {
@@ -147,7 +147,7 @@ func standbyHandler(o *hostCheck, forward *standby.Forwarder) http.Handler {
 		plain(w, http.StatusOK, "standing by")
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusOK, "# HELP nize_standing_by 1 where another nized works on the database.\n# TYPE nize_standing_by gauge\nnize_standing_by 1")
+		plain(w, http.StatusOK, "# HELP nize_standing_by 1 if another node is active on the database.\n# TYPE nize_standing_by gauge\nnize_standing_by 1")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		out, err := o.checkForwarding(r)
@@ -158,7 +158,7 @@ func standbyHandler(o *hostCheck, forward *standby.Forwarder) http.Handler {
 		// Cookies and sign-in redirects are bound to an origin, and this node's own origin
 		// no longer works once it becomes active or stops.
 		if out.Host == standby.Host && !wasForwarded(out) && signsIn(r.URL.Path) {
-			plain(w, http.StatusForbidden, "this nized stands by, and nobody signs in at its own address: "+o.elsewhere())
+			plain(w, http.StatusForbidden, "this nized is a standby, and its own address is not for signing in: "+o.elsewhere())
 			return
 		}
 		forward.ServeHTTP(w, out)
@@ -173,9 +173,9 @@ func signsIn(path string) bool {
 // elsewhere returns a hint where to sign in while this node is a standby.
 func (o *hostCheck) elsewhere() string {
 	if o.public != nil {
-		return "ask " + o.public.String()
+		return "use " + o.public.String()
 	}
-	return "ask the one that works, or give all of them one public_url"
+	return "use the active node, or set the same public_url on all nodes"
 }
 
 // metricsHandler serves the metrics to this machine, and to clients with a token for the

@@ -127,7 +127,7 @@ func TestHeldToolsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(w.see(0), "open tool.held far:g")
-	if i := w.all()[0]; i.Cure != "nizectl servers trust far g" || !strings.Contains(i.Text.String(), "another than the accepted one") {
+	if i := w.all()[0]; i.Cure != "nizectl servers trust far g" || !strings.Contains(i.Text.String(), "differs from the accepted one") {
 		t.Errorf("%+v", i)
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "h"} { // most stand before g

@@ -74,7 +74,7 @@ func (d *Daemon) listenPublic() (err error) {
 	if !given {
 		d.public, err = net.Listen("tcp", addr.String())
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return taken(fmt.Sprintf("somebody listens on %s already, most likely another nized: stop it, or choose another address with --listen", d.opt.Listen))
+			return taken(fmt.Sprintf("%s is already in use, most likely by another nized: stop it, or choose another address with --listen", d.opt.Listen))
 		}
 		if err != nil {
 			return fmt.Errorf("listening on %s: %w; choose another address with --listen", d.opt.Listen, err)
@@ -123,7 +123,7 @@ func noteSocket(d *Daemon) error {
 }
 
 // standsBy is a standby node's status.
-const standsBy = "this nized stands by: another one works on the database, and this one goes on when that is gone"
+const standsBy = "this nized is a standby: another node is active on the database, and this one takes over when it stops"
 
 func says(f *standby.Forwarder) string {
 	said := standsBy

@@ -114,7 +114,7 @@ func (d *Daemon) bearer(r *http.Request) (store.Caller, error) {
 	case errors.Is(err, store.ErrRefused):
 		return store.Caller{}, errors.New("the token was revoked")
 	case errors.Is(err, store.ErrNotFound):
-		return store.Caller{}, errors.New("the token is not known here")
+		return store.Caller{}, errors.New("the token is unknown")
 	case outage.Is(err):
 		return store.Caller{}, err
 	case err != nil:

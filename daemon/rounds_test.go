@@ -428,7 +428,7 @@ func TestStreamsResume(t *testing.T) {
 			break
 		}
 	}
-	if e.name != "error" || !strings.Contains(e.data, "go on with it by its round_id") {
+	if e.name != "error" || !strings.Contains(e.data, "continue it by its round_id") {
 		t.Errorf("a round that stopped: %+v", e)
 	}
 	_, next, _ = p.follow("POST", "/llm-exec/round/stream", "", map[string]any{"round_id": id})

@@ -156,7 +156,7 @@ func (s *scheduler) audit(ctx context.Context) {
 	}
 	s.note(&s.lastAudit, now, err)
 	if err != nil {
-		s.log.Error("the audit trail does not hold", "err", err)
+		s.log.Error("the audit trail failed verification", "err", err)
 		s.auditsDue.sooner(now, auditRetry)
 		s.db.AddEvent(store.System, store.Event{Kind: auditEvent, Subject: fmt.Sprintf("%d events", n), Outcome: store.Failed})
 		return

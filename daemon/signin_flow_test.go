@@ -508,7 +508,7 @@ func TestBrowserSession(t *testing.T) {
 	if p := enter(b); p.status != http.StatusSeeOther || p.location != "/app/" {
 		t.Fatalf("signing in: %d %s", p.status, p.body)
 	}
-	if p := show(fresh, from, secret); p.status != http.StatusForbidden || !strings.Contains(p.body, "This address was used") {
+	if p := show(fresh, from, secret); p.status != http.StatusForbidden || !strings.Contains(p.body, "This address was already used") {
 		t.Errorf("shown when it was used: %d", p.status)
 	}
 	if p := enter(newBrowser(t, r)); p.status != http.StatusForbidden {

@@ -65,13 +65,13 @@ func listenSocket(path string, members *group) (net.Listener, error) {
 	}
 	if fi, err := os.Lstat(path); err == nil {
 		if fi.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("%s is there and is no socket: remove it, or choose another path with --socket", path)
+			return nil, fmt.Errorf("%s exists and is not a socket: remove it, or choose another path with --socket", path)
 		}
 		if c, err := net.DialTimeout("unix", path, time.Second); !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) {
 			if err == nil {
 				_ = c.Close() // nothing was sent
 			}
-			return nil, taken(fmt.Sprintf("somebody answers at the control socket %s, most likely another nized: stop it, or choose another path with --socket", path))
+			return nil, taken(fmt.Sprintf("the control socket %s is already in use, most likely by another nized: stop it, or choose another path with --socket", path))
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("removing the old socket: %w", err)

@@ -194,7 +194,7 @@ func TestStandbyTLS(t *testing.T) {
 		t.Errorf("the stream ends with %q, %v", rest, err)
 	}
 
-	const why = "the certificate of the nized that works does not hold here"
+	const why = "the active node's certificate is not trusted here"
 	doubts := newReplica(t, database, active, withTLS("doubts")...)
 	doubts.until("it says why", func() bool {
 		r := doubts.ask(client, "https", "GET", "/readyz", "", "")
@@ -273,7 +273,7 @@ func TestStandbyUnderSystemd(t *testing.T) {
 	active.works()
 	systemd := newNotified(t)
 	second := newReplica(t, database, active, systemd.env())
-	systemd.until("READY=1\n", "STATUS=this nized stands by: ", "; it is at http://"+active.addr+"\n")
+	systemd.until("READY=1\n", "STATUS=this nized is a standby: ", "; it is at http://"+active.addr+"\n")
 
 	// A newer one took over in between, or came to it with a restore.
 	schema := func(by string) {
@@ -284,7 +284,7 @@ func TestStandbyUnderSystemd(t *testing.T) {
 	}
 	schema("+ 1")
 	const why = "this nized could not take over: database was written by a newer nize: its schema is "
-	systemd.until("STATUS=this nized stands by: ", why, "; use the newer nized")
+	systemd.until("STATUS=this nized is a standby: ", why, "; use the newer nized")
 	if r := second.ask(http.DefaultClient, "http", "GET", "/readyz", "", ""); r.StatusCode != http.StatusServiceUnavailable || !strings.HasPrefix(text(t, r), why) {
 		t.Errorf("readyz: %s", r.Status)
 	}
@@ -341,7 +341,7 @@ func TestStandbyTaken(t *testing.T) {
 	late := exec.Command(active.path, "--data-dir", filepath.Join(dir, "data"), "--socket", filepath.Join(dir, "s"), "--listen", active.addr, "--log-level", "error")
 	late.Env = []string{"HOME=" + dir, "NIZE_DATABASE=" + database.Reveal(), "NIZE_MASTER_KEY=" + strings.TrimSpace(string(key))}
 	out, _ := late.CombinedOutput() // the exit code is looked at below
-	if late.ProcessState.ExitCode() != 5 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "somebody listens on "+active.addr+" already") {
+	if late.ProcessState.ExitCode() != 5 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), active.addr+" is already in use") {
 		t.Errorf("it says %q, %v", out, late.ProcessState)
 	}
 }
@@ -494,7 +494,7 @@ func TestStandbyStreams(t *testing.T) {
 
 	_, event, _ = p.follow("GET", "/llm-exec/rounds/"+round+"/events", begun.id, nil)
 	stopped, _ := event()
-	if stopped.name != "error" || !strings.Contains(stopped.data, "go on with it by its round_id") {
+	if stopped.name != "error" || !strings.Contains(stopped.data, "continue it by its round_id") {
 		t.Errorf("the round that stopped: %+v", stopped)
 	}
 	_, event, _ = p.follow("POST", "/llm-exec/round/stream", "", map[string]any{"round_id": round})
@@ -518,7 +518,7 @@ func TestStandbyStreams(t *testing.T) {
 		t.Error("there is no other session")
 	}
 	for _, path := range []string{"/login", "/app/", "/"} {
-		if got := text(t, first.ask(http.DefaultClient, "http", "GET", path, "", "")); got != "this nized stands by, and nobody signs in at its own address: ask "+public+"\n" {
+		if got := text(t, first.ask(http.DefaultClient, "http", "GET", path, "", "")); got != "this nized is a standby, and its own address is not for signing in: use "+public+"\n" {
 			t.Errorf("%s by its own address: %q", path, got)
 		}
 	}

@@ -84,7 +84,7 @@ func (d *Daemon) keepWatchdog(ctx context.Context) error {
 		if err := d.alive(ctx, within/4); err == nil {
 			d.tell(systemd.SdNotifyWatchdog)
 		} else if ctx.Err() == nil {
-			d.log.Error("the watchdog is not told", "err", err)
+			d.log.Error("notifying systemd's watchdog", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -152,7 +152,7 @@ func (d *Daemon) reload() {
 	defer d.tell(systemd.SdNotifyReady)
 	if d.cert != nil {
 		if err := d.cert.load(); err != nil {
-			d.log.Error("the old certificate serves", "err", err)
+			d.log.Error("the old certificate remains in use", "err", err)
 		}
 	}
 	changed, err := d.layers.Reload(func(e settings.Entries) error { return d.ops.entries.Apply(d.closing, e) })

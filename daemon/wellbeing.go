@@ -123,7 +123,7 @@ func (d *Daemon) daemonStatus(ctx context.Context, s *api.Status) {
 		}
 	}
 	if errors.Is(d.db.Healthy(), store.ErrDiskFull) {
-		s.Warnings = append(s.Warnings, "the disk is full: nothing that must be recorded runs; free space: df -h "+printable.ShellWord(d.opt.DataDir))
+		s.Warnings = append(s.Warnings, "the disk is full: calls that must be recorded don't run; free space: df -h "+printable.ShellWord(d.opt.DataDir))
 	}
 	targets, err := d.router.Resolve(ctx, "")
 	switch {

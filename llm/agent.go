@@ -220,7 +220,7 @@ func (a *Agent) groupsOf(ctx context.Context, by store.Caller) []string {
 	}
 	names, err := a.Groups.GroupsOf(ctx, by.User)
 	if err != nil {
-		a.Log.Warn("reading groups; the caller counts as in none", "err", err)
+		a.Log.Warn("reading groups; treating the caller as in none", "err", err)
 	}
 	return names
 }

@@ -68,7 +68,7 @@ func (g *Gateway) decideAndAudit(ctx context.Context, by store.Caller, c store.C
 // applyDecision applies the decision's verb.
 func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Call, d store.Decision) (*store.Call, error) {
 	if d.Digest != "" && d.Digest != c.Digest {
-		return &c, store.Mark(store.Errorf("what you saw of call %s is not what would run; look at it again", c.ID), store.ErrConflict)
+		return &c, store.Mark(store.Errorf("call %s changed since you opened it; review it again", c.ID), store.ErrConflict)
 	}
 	d.By, d.Name, d.Surface, d.At, d.Voids, d.Standing = by.User, by.Name, by.Surface, g.now(), nil, nil
 	switch d.Verb {

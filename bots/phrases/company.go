@@ -3,11 +3,11 @@ package phrases
 // companyWords are the texts for signing in with a company account, in simplified and
 // traditional Chinese.
 var companyWords = map[Key][2]string{
-	"Continue with %s":                                                              {"使用 %s 继续", "使用 %s 繼續"},
-	"You sign in here with your account at %s.":                                     {"请使用你在 %s 的账户在此登录。", "請使用你在 %s 的帳戶在此登入。"},
-	"Or confirm this code where nize knows you:":                                    {"或在 nize 认识你的地方确认此代码：", "或在 nize 認識你的地方確認此代碼："},
-	"browsers sign in with the company's account alone (the setting oidc.required)": {"浏览器只能使用公司账户登录（设置 oidc.required）", "瀏覽器只能使用公司帳戶登入（設定 oidc.required）"},
-	"Browsers sign in with the company's account alone here, and no identity provider is set. An admin sets one with nizectl identity oidc set, or sets oidc.required to false.":     {"此处浏览器只能使用公司账户登录，但尚未设置身份提供方。管理员可用 nizectl identity oidc set 设置，或将 oidc.required 设为 false。", "此處瀏覽器只能使用公司帳戶登入，但尚未設定身分提供者。管理員可用 nizectl identity oidc set 設定，或將 oidc.required 設為 false。"},
+	"Continue with %s":                                                             {"使用 %s 继续", "使用 %s 繼續"},
+	"You sign in here with your account at %s.":                                    {"请使用你在 %s 的账户在此登录。", "請使用你在 %s 的帳戶在此登入。"},
+	"Or confirm this code where nize already knows you:":                           {"或在 nize 认识你的地方确认此代码：", "或在 nize 認識你的地方確認此代碼："},
+	"browsers sign in only with the company's account (the setting oidc.required)": {"浏览器只能使用公司账户登录（设置 oidc.required）", "瀏覽器只能使用公司帳戶登入（設定 oidc.required）"},
+	"Browsers sign in only with the company's account here, and no identity provider is set. An admin sets one with nizectl identity oidc set, or sets oidc.required to false.":      {"此处浏览器只能使用公司账户登录，但尚未设置身份提供方。管理员可用 nizectl identity oidc set 设置，或将 oidc.required 设为 false。", "此處瀏覽器只能使用公司帳戶登入，但尚未設定身分提供者。管理員可用 nizectl identity oidc set 設定，或將 oidc.required 設為 false。"},
 	"No identity provider is set here. An admin sets one with nizectl identity oidc set.":                                                                                            {"此处尚未设置身份提供方。管理员可用 nizectl identity oidc set 设置。", "此處尚未設定身分提供者。管理員可用 nizectl identity oidc set 設定。"},
 	"%s can't be reached, so signing in with it doesn't work now. An admin finds the cause with nizectl identity oidc test.":                                                         {"无法访问 %s，因此目前无法用它登录。管理员可用 nizectl identity oidc test 查明原因。", "無法存取 %s，因此目前無法用它登入。管理員可用 nizectl identity oidc test 查明原因。"},
 	"%s calls itself by another issuer than the one that is set in nize. An admin sees both with nizectl identity oidc test, and sets the right one with nizectl identity oidc set.": {"%s 自称的颁发者与 nize 中设置的不同。管理员可用 nizectl identity oidc test 查看两者，并用 nizectl identity oidc set 设置正确的颁发者。", "%s 自稱的簽發者與 nize 中設定的不同。管理員可用 nizectl identity oidc test 查看兩者，並用 nizectl identity oidc set 設定正確的簽發者。"},

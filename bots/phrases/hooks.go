@@ -79,7 +79,7 @@ var hookWords = map[Key][2]string{
 	"only an admin may set a hook of scope %s; your own have the scope user or user_server":            {"只有管理员可以设置范围为 %s 的钩子；你自己的钩子范围为 user 或 user_server", "只有管理員可以設定範圍為 %s 的鉤子；你自己的鉤子範圍為 user 或 user_server"},
 	"only an admin may set a hook of type %s; your own may be of type %s":                              {"只有管理员可以设置类型为 %s 的钩子；你自己的可以是 %s", "只有管理員可以設定類型為 %s 的鉤子；你自己的可以是 %s"},
 	"Hooks per person": {"每人的钩子", "每人的鉤子"},
-	"hooks that one person may set for their own calls; 0 lets none be set":                        {"一个人可以为自己的调用设置的钩子数；0 表示不能设置", "一個人可以為自己的呼叫設定的鉤子數；0 表示不能設定"},
-	"hook %s: already exists; change it: nizectl hooks edit %s":                                    {"钩子 %s：已存在；要更改：nizectl hooks edit %s", "鉤子 %s：已存在；要更改：nizectl hooks edit %s"},
-	"a hook of your own stands around your own calls alone; an admin may set one for other people": {"你自己的钩子只用于你自己的调用；管理员可以为其他人设置", "你自己的鉤子只用於你自己的呼叫；管理員可以為其他人設定"},
+	"hooks that one person may set for their own calls; 0 lets none be set":                {"一个人可以为自己的调用设置的钩子数；0 表示不能设置", "一個人可以為自己的呼叫設定的鉤子數；0 表示不能設定"},
+	"hook %s: already exists; change it: nizectl hooks edit %s":                            {"钩子 %s：已存在；要更改：nizectl hooks edit %s", "鉤子 %s：已存在；要更改：nizectl hooks edit %s"},
+	"your own hook runs around your own calls only; an admin can set one for other people": {"你自己的钩子只用于你自己的调用；管理员可以为其他人设置", "你自己的鉤子只用於你自己的呼叫；管理員可以為其他人設定"},
 }

@@ -94,7 +94,7 @@ func TestAnswers(t *testing.T) {
 	answer(d, api.ExplainSetting, api.Explanation{Setting: api.Setting{Value: "10"}})
 	answerLines(d, api.ServerLogs)
 	answerLines(d, api.VerifyAudit, api.VerifyLine{Done: 1, All: 3}, api.VerifyLine{Result: &api.Verified{OK: true, Events: 3, ExportKey: exportKey}})
-	answer(d, api.ListGrants, api.List[api.GrantView]{Items: []api.GrantView{{Grant: store.Grant{ID: "01G", User: "01U", Tool: "toolbox:roll", Deny: true, Created: now}}, {Grant: store.Grant{ID: "01H", User: "01U", Tool: "toolbox:pick", Created: now}, Void: "the tool is not there now"}}})
+	answer(d, api.ListGrants, api.List[api.GrantView]{Items: []api.GrantView{{Grant: store.Grant{ID: "01G", User: "01U", Tool: "toolbox:roll", Deny: true, Created: now}}, {Grant: store.Grant{ID: "01H", User: "01U", Tool: "toolbox:pick", Created: now}, Void: "the tool does not exist now"}}})
 	answer(d, api.ListUsers, api.List[store.User]{Items: []store.User{{ID: "01U", Name: "ada"}}})
 	d.usage([]store.UsageRow{{Key: "openai/gpt-x", Calls: 2, Prompt: 100, Completion: 20, MicroUSD: 1500, TookMS: 3000}, {Key: "=cmd()", Calls: 1, Unpriced: 1, Estimated: 1}})
 	answerLines(d, api.Reindex, api.ReindexLine{Server: "toolbox", Added: []string{"toolbox:a"}, Held: []string{"toolbox:b"}}, api.ReindexLine{Server: "quiet"}, api.ReindexLine{Summary: &api.ReindexSummary{Servers: 2, Tools: 3}})
@@ -115,7 +115,7 @@ func TestAnswers(t *testing.T) {
 		{"config get agent.tools.maxSteps", "10\n", ""},
 		{"servers logs toolbox", "", ""},
 		{"audit verify", "the audit trail holds: 3 events\nexport key:  " + exportKey + "\n", ""},
-		{"approvals grants list", "ID   USER  FOR  TOOL          ANSWER                                    WHERE  CREATED  EXPIRES\n01G  ada   me   toolbox:roll  never                                            now      -\n01H  ada   me   toolbox:pick  always (void: the tool is not there now)         now      -\n", ""},
+		{"approvals grants list", "ID   USER  FOR  TOOL          ANSWER                                      WHERE  CREATED  EXPIRES\n01G  ada   me   toolbox:roll  never                                              now      -\n01H  ada   me   toolbox:pick  always (void: the tool does not exist now)         now      -\n", ""},
 	} {
 		got := d.nizectl(surroundings{}, strings.Fields(test.args)...)
 		want := result{0, test.out, test.errs}

@@ -207,7 +207,7 @@ func auditVerify(ctx context.Context, c *command.Call) error {
 		from = fmt.Sprintf(" after the checkpoint at event %d", v.After)
 	}
 	if !v.OK {
-		return command.Failf(api.ExitFailed, "the audit trail does not hold: %s; %s before that hold%s", v.Error, command.Count(v.Events, "event"), from)
+		return command.Failf(api.ExitFailed, "the audit trail failed verification: %s; %s before that hold%s", v.Error, command.Count(v.Events, "event"), from)
 	}
 	if c.JSON {
 		return nil

@@ -96,7 +96,7 @@ func TestExportFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), "c1", "c9", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := verify("--key", exportKey); got.code != 1 || !strings.Contains(got.err, "does not hold") {
+	if got := verify("--key", exportKey); got.code != 1 || !strings.Contains(got.err, "failed verification") {
 		t.Errorf("changed: %+v", got)
 	}
 }
@@ -106,7 +106,7 @@ func TestVerifyTampered(t *testing.T) {
 	d := newDouble(t)
 	answerLines(d, api.VerifyAudit, api.VerifyLine{Result: &api.Verified{Events: 4, Failed: 5, Error: "event 5 was changed"}})
 	for _, args := range [][]string{{"audit", "verify"}, {"audit", "verify", "--json"}} {
-		if got := d.nizectl(surroundings{}, args...); got.code != 1 || got.err != "nizectl: the audit trail does not hold: event 5 was changed; 4 events before that hold\n" {
+		if got := d.nizectl(surroundings{}, args...); got.code != 1 || got.err != "nizectl: the audit trail failed verification: event 5 was changed; 4 events before that hold\n" {
 			t.Errorf("%+v", got)
 		}
 	}

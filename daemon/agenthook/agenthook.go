@@ -87,7 +87,7 @@ const (
 )
 
 // ErrOther is returned for an event that isn't about an upcoming step.
-var ErrOther = errors.New("the event is not about a tool that is to run")
+var ErrOther = errors.New("the event is not about a tool that is about to run")
 
 // event has the fields of all agents' events.
 type event struct {
@@ -164,7 +164,7 @@ func DecisionOf(got api.Ask, args json.RawMessage) Decision {
 	case string(store.Approved):
 		approved, err := store.Canonical(got.Arguments)
 		if err != nil || approved[0] != '{' {
-			return Decision{Verdict: Deny, Reason: "nize can't decide: its answer does not have the approved arguments"}
+			return Decision{Verdict: Deny, Reason: "nize can't decide: its response does not contain the approved arguments"}
 		}
 		d := Decision{Verdict: Allow, Reason: "nize: " + cmp.Or(reason, "approved")}
 		sent, err := store.Canonical(args)
@@ -173,11 +173,11 @@ func DecisionOf(got api.Ask, args json.RawMessage) Decision {
 		}
 		return d
 	case string(store.Pending):
-		return Decision{Verdict: Deny, Reason: "nize: nobody decided in time; ask again if it is still wanted (" + got.ID + ")"}
+		return Decision{Verdict: Deny, Reason: "nize: no decision was made in time; ask again if it is still needed (" + got.ID + ")"}
 	case string(store.Refused), string(store.Expired), string(store.Cancelled):
 		return Decision{Verdict: Deny, Reason: "nize: " + cmp.Or(reason, got.State)}
 	}
-	return Decision{Verdict: Deny, Reason: fmt.Sprintf("nize can't decide: %q in its answer is no state of an ask", got.State)}
+	return Decision{Verdict: Deny, Reason: fmt.Sprintf("nize can't decide: %q in its response is not a state of an ask", got.State)}
 }
 
 // Answer formats a decision for the agent; it returns nil if nothing must be written.
@@ -273,7 +273,7 @@ func answerCodex(e Event, d Decision) any {
 	case Allow:
 		return nil
 	case Ask: // Codex has no prompt to fall back to
-		d.Reason = "nize could not decide, and Codex asks nobody at this place: " + d.Reason
+		d.Reason = "nize could not decide, and Codex has no prompt at this point: " + d.Reason
 	}
 	return claudeAnswer{claudeSpecific{Event: e.name, Decision: "deny", Reason: d.Reason}}
 }

@@ -76,7 +76,7 @@ func TestAnswer(t *testing.T) {
 		{"codex", claude, yes, ``},
 		{"codex", claude, no, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not today"}}`},
 		{"codex", claude, edited, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"it was approved with other arguments, which Codex can't be given; run it with these instead: {\"command\":\"pwd\"}"}}`},
-		{"codex", claude, ask, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"nize could not decide, and Codex asks nobody at this place: gone"}}`},
+		{"codex", claude, ask, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"nize could not decide, and Codex has no prompt at this point: gone"}}`},
 		{"codex", asks, yes, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`},
 		{"codex", asks, ask, ``},
 		{"cursor", shell, yes, `{"permission":"allow","user_message":"fine","agent_message":"fine"}`},

@@ -44,7 +44,7 @@ func SaveBackup(ctx context.Context, c *Client, w io.Writer) (Backup, error) {
 		return b, fmt.Errorf("writing the backup: %w", err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != b.SHA256 || b.Size != f.Size {
-		return b, errors.New("the backup came incomplete or changed: see the daemon's log, then try again")
+		return b, errors.New("the received backup is incomplete or was changed: see the daemon's log, then try again")
 	}
 	return b, nil
 }

@@ -245,10 +245,10 @@ func readFailure(resp *http.Response, r request) error {
 	}
 	if resp.StatusCode/100 == 3 {
 		// The mux redirects if cleaning changes the path: a name was "", "." or "..".
-		return &Error{Code: "invalid", Message: fmt.Sprintf("%s holds what is no name", r.path)}
+		return &Error{Code: "invalid", Message: fmt.Sprintf("%s contains an invalid name", r.path)}
 	}
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed {
-		return &Error{Code: "unknown_route", Message: fmt.Sprintf("this nized does not know %s %s: use a nized and a nizectl of the same version", r.method, r.path)}
+		return &Error{Code: "unknown_route", Message: fmt.Sprintf("this nized does not support %s %s: use nized and nizectl of the same version", r.method, r.path)}
 	}
 	return &Error{Code: "internal", Message: fmt.Sprintf("the daemon answered %s %s with HTTP %d and no reason", r.method, r.path, resp.StatusCode)}
 }
@@ -304,7 +304,7 @@ func brokenOff(err error) error {
 	if errors.As(err, &u) {
 		err = u.Err // drop the placeholder URL
 	}
-	return fmt.Errorf("nized broke off the connection (%w): see its log, then try again", err)
+	return fmt.Errorf("nized dropped the connection (%w): see its log, then try again", err)
 }
 
 // checkVersion warns once if the daemon is more than one minor version away.

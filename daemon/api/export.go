@@ -76,7 +76,7 @@ type Exported struct {
 }
 
 // ErrExport is returned if an export is not what was written.
-var ErrExport = errors.New("the export does not hold")
+var ErrExport = errors.New("the export failed verification")
 
 // ReadExport checks an export and copies it to w.
 func ReadExport(r io.Reader, w io.Writer) (Exported, error) {

@@ -77,7 +77,7 @@ func (a *Asks) decide(ctx context.Context, by store.Caller, e agenthook.Event) a
 		case errors.Is(err, context.DeadlineExceeded):
 			why = "it took too long to store the ask"
 		case errors.Is(err, context.Canceled): // unless the client has disconnected
-			why = "nized stops, or has lost its database"
+			why = "nized is stopping, or has lost its database"
 		}
 		return agenthook.Decision{Verdict: agenthook.Deny, Reason: "nize can't decide: " + why}
 	}

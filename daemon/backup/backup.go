@@ -89,14 +89,14 @@ func (b *Backups) Keep(ctx context.Context, now time.Time) (string, error) {
 	}
 	path := filepath.Join(dir, "nize-"+now.UTC().Format(backupTime)+".db")
 	if err := os.Rename(part, path); err != nil {
-		return "", errors.Join(fmt.Errorf("keeping the backup: %w", err), os.Remove(part))
+		return "", errors.Join(fmt.Errorf("storing the backup: %w", err), os.Remove(part))
 	}
 	if err := syncDir(dir); err != nil {
 		return path, err
 	}
 	b.DB.AddEvent(store.System, store.Event{Kind: backupEvent, Subject: filepath.Base(path)})
 	if err := b.DB.Flush(ctx); err != nil { // without its event, another node that takes over would repeat it
-		return path, fmt.Errorf("noting the backup: %w", err)
+		return path, fmt.Errorf("recording the backup: %w", err)
 	}
 	for _, old := range surplus(backups(b.Directory.Path)) {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil {

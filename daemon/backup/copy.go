@@ -70,7 +70,7 @@ func (d *Directory) CopyTo(ctx context.Context, to *Directory) (said api.Copied,
 	}
 	err = fill(ctx, from, target, master, &said)
 	if err = errors.Join(err, target.close(err == nil)); err != nil {
-		return said, fmt.Errorf("the target %s is half a copy, with which no nized starts; empty it before the next: %w", said.To, err)
+		return said, fmt.Errorf("the target %s is an incomplete copy, which nized refuses to open; empty it before you try again: %w", said.To, err)
 	}
 	if _, err := os.Stat(to.file(keyName)); err != nil && to.envKey().IsZero() {
 		said.Lacks = to.file(keyName)

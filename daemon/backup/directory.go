@@ -86,7 +86,7 @@ func (d *Directory) Lock() (*os.File, error) {
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("removing what was left half done: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("removing unfinished files: %w", err), f.Close())
 	}
 	return f, nil
 }
@@ -152,7 +152,7 @@ func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
 	if err := os.Remove(path + beginName); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, errors.Join(fmt.Errorf("beginning with a new database: %w", err), db.Close())
+		return nil, errors.Join(fmt.Errorf("creating a new database: %w", err), db.Close())
 	}
 	return db, nil
 }
@@ -182,12 +182,12 @@ func (d *Directory) checkMissing(path string) error {
 		}
 		for _, left := range traces {
 			if _, err := os.Stat(left); err == nil {
-				return fmt.Errorf("the database %s is %s, and %s says that there was one: %s; to begin with an empty one, say so once: nized --new", path, what, filepath.Base(left), d.wayBack())
+				return fmt.Errorf("the database %s is %s, and %s says that there was one: %s; to start with an empty one, run once: nized --new", path, what, filepath.Base(left), d.wayBack())
 			}
 		}
 	}
 	if err := os.WriteFile(path+beginName, nil, 0o600); err != nil {
-		return fmt.Errorf("beginning with a new database: %w", err)
+		return fmt.Errorf("creating a new database: %w", err)
 	}
 	return nil
 }

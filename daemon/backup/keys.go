@@ -48,7 +48,7 @@ func (k *Keys) Rotate(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	}
 	if rotated.Resealed, err = k.DB.Reseal(k.Closing); err != nil {
 		if k.Closing.Err() != nil {
-			return none, fmt.Errorf("nized stops; it goes on sealing again when it starts: %w", api.ErrUnavailable)
+			return none, fmt.Errorf("nized is stopping; it continues resealing when it starts again: %w", api.ErrUnavailable)
 		}
 		return none, err
 	}
@@ -70,7 +70,7 @@ func (k *Keys) next(file string) (*seal.Master, error) {
 }
 
 func (k *Keys) otherKey(id string) error {
-	return fmt.Errorf("%w: the master key in use is %s, and what nized finds now is %q; put the key file back", store.ErrConflict, k.DB.KeyID(), id)
+	return fmt.Errorf("%w: the master key in use is %s, but nized now finds %q; restore the key file", store.ErrConflict, k.DB.KeyID(), id)
 }
 
 // Export returns the master key to an admin and records that in the audit trail.
@@ -100,7 +100,7 @@ func (k *Keys) FinishRotation(context.Context) error {
 	sealed, err := k.DB.Reseal(k.Closing)
 	if err != nil {
 		if k.Closing.Err() == nil {
-			k.Log.Error("sealing again after a rotation of the keys", "err", err)
+			k.Log.Error("resealing after a key rotation", "err", err)
 		}
 		return nil // everything is readable; the next start retries
 	}

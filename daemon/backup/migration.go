@@ -35,7 +35,7 @@ func (d *Directory) noteMigration(err error) error {
 		noteErr = os.WriteFile(d.file(failedMigrationName), body, 0o600)
 	}
 	if noteErr != nil {
-		return errors.Join(err, fmt.Errorf("leaving a note of it: %w", noteErr))
+		return errors.Join(err, fmt.Errorf("writing a note about it: %w", noteErr))
 	}
 	return err
 }

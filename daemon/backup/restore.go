@@ -198,7 +198,7 @@ func (in incoming) write(path, dir string) (int64, string, error) {
 		return 0, "", fmt.Errorf("writing the copy: %w", err)
 	}
 	if n != in.size {
-		return 0, "", fmt.Errorf("%w copy: %d bytes of %d came", store.ErrInvalid, n, in.size)
+		return 0, "", fmt.Errorf("%w copy: only %d of %d bytes were received", store.ErrInvalid, n, in.size)
 	}
 	return n, hex.EncodeToString(sum.Sum(nil)), nil
 }

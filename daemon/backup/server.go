@@ -72,15 +72,15 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 				return apart
 			}
 			if !had {
-				return fmt.Errorf("another nized works on %s, and there is no master key here to stand by with: copy its %s into %s first", where, keyName, d.Path)
+				return fmt.Errorf("another node is active on %s, and a standby needs its master key: copy its %s into %s first", where, keyName, d.Path)
 			}
 			if err = d.fits(ctx, e); err != nil {
 				return err
 			}
 			if apart != nil {
-				d.Log.Error("this nized stands by until its clock is right", "database", where, "err", apart)
+				d.Log.Error("this nized is a standby until its clock is right", "database", where, "err", apart)
 			} else {
-				d.Log.Info("another nized works on the database; this one stands by until that is gone", "database", where)
+				d.Log.Info("another node is active on the database; this one is a standby until it stops", "database", where)
 			}
 			leave, err := d.Standby(func(ctx context.Context) (o standby.Owner, err error) {
 				if o.Epoch, o.Origin, err = e.Owner(ctx); err != nil {
@@ -113,7 +113,7 @@ func (d *Directory) connect(ctx context.Context, had bool) (*postgres.Engine, er
 		names, err = b.Buckets()
 		b.Rollback()
 		if err == nil && len(names) == 0 && had && !d.New {
-			err = fmt.Errorf("it is empty, and the master key in %s says that there was one; to begin with an empty one, say so once: nized --new", d.Path)
+			err = fmt.Errorf("it is empty, and the master key in %s says that there was one; to start with an empty one, run once: nized --new", d.Path)
 		}
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (d *Directory) Hold(ctx context.Context, origin string) error {
 	}
 	select {
 	case <-d.engine.Taken():
-		return errors.New("another nized has taken the database over, or nobody knows what this one stored last; started again it goes on or stands by")
+		return errors.New("another node has taken over the database, or the outcome of this node's last write is unknown; restart nized: it resumes, or becomes a standby")
 	case <-ctx.Done():
 		return nil
 	}

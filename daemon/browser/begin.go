@@ -83,7 +83,7 @@ func (b *Browser) checkFile(_ context.Context, by store.Caller, req checkRequest
 	}
 	data, err := io.ReadAll(from)
 	if err != nil || int64(len(data)) != from.Size {
-		return none, fmt.Errorf("%w file: it broke off", store.ErrInvalid)
+		return none, fmt.Errorf("%w file: the upload was cut off", store.ErrInvalid)
 	}
 	f := bots.ReadFile(store.File{Name: bots.Escape(req.Name)}, data, store.MaxFileText)
 	words := phrases.For(b.reader(by, req.Locale, req.Zone).Locale)

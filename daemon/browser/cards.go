@@ -246,7 +246,7 @@ func (b *Browser) runAll(ctx context.Context, by store.Caller, req decideRequest
 		case call.Step == "" || call.Step != first.Step || call.Thread != first.Thread || call.Replaces != "":
 			return store.Errorf("%w decision: call %s is of another step", store.ErrInvalid, id)
 		case call.Digest != digest:
-			return store.Mark(store.Errorf("what you saw of call %s is not what would run; look at it again", id), store.ErrConflict)
+			return store.Mark(store.Errorf("call %s changed since you opened it; review it again", id), store.ErrConflict)
 		}
 		if id != req.ID {
 			ids = append(ids, id)

@@ -115,7 +115,7 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 			return nil
 		case err != nil:
 			if !errors.Is(err, errLeft) {
-				b.Log.Error("telling a page", "err", err)
+				b.Log.Error("sending events to a page", "err", err)
 			}
 			return nil // it reconnects and gets the complete state
 		}
@@ -123,7 +123,7 @@ func (b *Browser) follow(w http.ResponseWriter, r *http.Request, session, by sto
 }
 
 // errLeft is returned if the browser has disconnected.
-var errLeft = errors.New("the browser has left")
+var errLeft = errors.New("the browser has disconnected")
 
 func (t *tab) send(name string, data any) error {
 	line, err := json.Marshal(data)

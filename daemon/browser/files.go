@@ -52,7 +52,7 @@ func (b *Browser) addFile(ctx context.Context, by store.Caller, req api.Conversa
 	}
 	data, err := io.ReadAll(from)
 	if err != nil || int64(len(data)) != from.Size {
-		return none, fmt.Errorf("%w file: it broke off", store.ErrInvalid)
+		return none, fmt.Errorf("%w file: the upload was cut off", store.ErrInvalid)
 	}
 	id := store.NewID(b.Now())
 	return file{ID: id}, b.Store.PutFile(ctx, by, th.ID, store.File{ID: id, Data: data}, store.FileQuota(b.Config))

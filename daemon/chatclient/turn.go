@@ -104,7 +104,7 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 			_, _ = w.Write(append(body, '\n')) // the client has disconnected
 		default:
 			if ctx.Err() != nil {
-				err = &api.Error{Code: "closed", Message: "the answer is not awaited any more; read the conversation again"}
+				err = &api.Error{Code: "closed", Message: "waiting for the answer has ended; read the conversation again"}
 			}
 			var many *bots.TooManyError
 			if errors.As(err, &many) {

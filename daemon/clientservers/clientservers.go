@@ -225,7 +225,7 @@ func (p *Pool) fingerprint(of string, given project.Server) (sum [32]byte) {
 }
 
 // errFull is returned if the maximum number of servers is in use.
-var errFull = fmt.Errorf("%d servers of programs are in use, and no more at once; try again in a moment", maxKept)
+var errFull = fmt.Errorf("%d servers of programs are in use, which is the limit; try again in a moment", maxKept)
 
 // generation returns the newest generation of a server, a new one if there is none, and
 // counts the caller as a user of it.
@@ -382,7 +382,7 @@ func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress
 	r, err := p.pool.Run(ctx, by, c, progress)
 	var refused *store.CallError
 	if errors.As(err, &refused) && refused.Code == store.CodeRefused { // no admin can accept its definitions
-		err = &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for", c.ToolID())}
+		err = &store.CallError{Code: store.CodeRefused, Message: store.Textf("the definition of %s differs from the one that the call was made for", c.ToolID())}
 	}
 	return r, err
 }

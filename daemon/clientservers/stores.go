@@ -11,7 +11,7 @@ import (
 // The stores that the pool of sessions uses, backed by this package's servers. They are
 // read-only for the pool: a session that ends must not bring a server back.
 
-var errReadOnly = errors.New("temporary servers are made by requests alone")
+var errReadOnly = errors.New("temporary servers can only be created by requests")
 
 // servers are the records of open servers.
 type servers struct{ p *Pool }

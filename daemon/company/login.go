@@ -43,7 +43,7 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 // start sends a browser to the provider.
 func (c *Company) start(w http.ResponseWriter, r *http.Request) {
 	if !signin.Navigates(r) {
-		c.SignIn.Problem(w, r, http.StatusForbidden, store.Textf("A sign-in begins only in a window of its own. Open this address in your browser."))
+		c.SignIn.Problem(w, r, http.StatusForbidden, store.Textf("A sign-in must start in a window of its own. Open this address in your browser."))
 		return
 	}
 	m, err := c.current(r.Context())

@@ -103,7 +103,7 @@ func (c *Connect) addresses() (redirect, document string, err error) {
 	origin, public := c.opt.Origin()
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "https" && !oauth.IsLoopback(u.Hostname()) {
-		return "", "", store.Mark(fmt.Errorf("signing in needs an address that a browser may come back to: set --public-url to the https address of nize"), store.ErrRefused)
+		return "", "", store.Mark(fmt.Errorf("signing in needs an address to which a browser can return: set --public-url to the https address of nize"), store.ErrRefused)
 	}
 	if public && u.Scheme == "https" {
 		document = origin + documentPath
@@ -115,7 +115,7 @@ func (c *Connect) addresses() (redirect, document string, err error) {
 func (c *Connect) holder(ctx context.Context, by store.Caller, user, team string) (h store.Holder, text string, err error) {
 	switch {
 	case user != "" && team != "":
-		return h, "", fmt.Errorf("%w login: it is for a user or for a team, not for both", store.ErrInvalid)
+		return h, "", fmt.Errorf("%w login: give a user or a team, not both", store.ErrInvalid)
 	case team != "" && !by.IsAdmin():
 		return h, "", store.Mark(errors.New("only admins may connect a server for a team"), store.ErrRefused)
 	case team != "":
@@ -151,7 +151,7 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 	}
 	switch {
 	case !by.IsAdmin() && (req.ClientID != "" || len(req.Scopes) > 0):
-		return none, store.Mark(errors.New("only admins may say as whom nize signs in, and with which scopes"), store.ErrRefused)
+		return none, store.Mark(errors.New("only admins may set the client and the scopes with which nize signs in"), store.ErrRefused)
 	case !by.IsAdmin() && req.PKCEUnlisted:
 		return none, store.Mark(errors.New("only admins may accept a sign-in service that does not list PKCE"), store.ErrRefused)
 	case !by.IsAdmin() && req.NoResource:
@@ -187,7 +187,7 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 // mayPaste returns an error if someone else's login would be finished with a pasted URL.
 func mayPaste(by store.Caller, h store.Holder, forWhom string, paste bool) error {
 	if paste && h.Scope == "user" && h.Owner != by.User {
-		return store.Mark(fmt.Errorf("%w login: only they themselves can finish the login of %s", store.ErrInvalid, forWhom), store.ErrRefused)
+		return store.Mark(fmt.Errorf("%w login: only the person can finish the login of %s", store.ErrInvalid, forWhom), store.ErrRefused)
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (c *Connect) add(f *flow) error {
 		}
 	}
 	if len(c.flows) >= maxFlows {
-		return store.Mark(fmt.Errorf("%d logins are under way already; they end by themselves within ten minutes", maxFlows), store.ErrRefused)
+		return store.Mark(fmt.Errorf("%d logins are already in progress; they expire within ten minutes", maxFlows), store.ErrRefused)
 	}
 	c.flows[f.id] = f
 	return nil
@@ -259,7 +259,7 @@ func (c *Connect) view(f *flow) api.LoginFlow {
 	defer c.mu.Unlock()
 	v := api.LoginFlow{ID: f.id, Server: f.server.Name, For: f.forWhom, Issuer: f.request.Service.Issuer, Scopes: append([]string{}, f.request.Scopes...), Expires: f.expires, State: f.state, Error: f.why}
 	if f.state == api.LoginWaiting && !c.opt.Now().Before(f.expires) {
-		v.State, v.Error = api.LoginFailed, "nobody signed in within ten minutes"
+		v.State, v.Error = api.LoginFailed, "no sign-in within ten minutes"
 	}
 	return v
 }
@@ -287,7 +287,7 @@ func (c *Connect) FinishPasted(ctx context.Context, by store.Caller, req api.Fin
 	}
 	u, err := url.Parse(req.Address.Reveal())
 	if err != nil || u.Query().Get("state") != f.request.State {
-		return none, fmt.Errorf("%w address: it is not the one where this login ended; it holds %s?code=…&state=…", store.ErrInvalid, callbackPath)
+		return none, fmt.Errorf("%w address: it is not the one at which this login ended; that has the form %s?code=…&state=…", store.ErrInvalid, callbackPath)
 	}
 	if f.holder.Scope == "user" && f.holder.Owner != by.User {
 		return none, errNoFlow
@@ -316,23 +316,23 @@ func (c *Connect) take(f *flow) bool {
 func (c *Connect) stillAllowed(ctx context.Context, f *flow) error {
 	ask, err := c.opt.Users.GetUser(ctx, f.by.User)
 	if err != nil || ask.State != store.Active || f.by.IsAdmin() && ask.Role != store.Admin {
-		return store.Mark(store.Errorf("who asked for this may not do it any more"), store.ErrRefused)
+		return store.Mark(store.Errorf("the person who requested this may no longer do it"), store.ErrRefused)
 	}
 	if f.holder.Scope == "user" {
 		if u, err := c.opt.Users.GetUser(ctx, f.holder.Owner); err != nil || u.State != store.Active {
-			return store.Mark(store.Errorf("the person whom this is for was disabled"), store.ErrRefused)
+			return store.Mark(store.Errorf("the person for whom this was requested was disabled"), store.ErrRefused)
 		}
 	}
 	if f.service != nil {
 		d, h, err := c.opt.Declared.WhoSignsIn(ctx, f.by, f.service.ID, f.holder.Owner)
 		if err != nil || h != f.holder || !d.OAuth.SameClient(f.service.OAuth) {
-			return store.Mark(store.Errorf("the credential was declared otherwise or taken away meanwhile; begin again"), store.ErrRefused)
+			return store.Mark(store.Errorf("the credential's declaration was changed or removed meanwhile; start again"), store.ErrRefused)
 		}
 		return nil
 	}
 	now, err := c.opt.Servers.Store.GetServer(ctx, f.server.Name)
 	if err != nil || now.URL != f.server.URL || now.Disabled {
-		return store.Mark(store.Errorf("the server was changed or taken away meanwhile; begin again"), store.ErrRefused)
+		return store.Mark(store.Errorf("the server was changed or removed meanwhile; start again"), store.ErrRefused)
 	}
 	return nil
 }
@@ -388,7 +388,7 @@ func (c *Connect) tell(ctx context.Context, f *flow) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	if _, err := c.opt.Tell(ctx, f.by.User, f.by.Surface, "login/"+f.id, time.Time{}, store.Textf("%s is connected", f.name())); err != nil {
-		c.opt.Log.Warn("telling that a server is connected", "server", f.server.Name, "err", err)
+		c.opt.Log.Warn("reporting that a server is connected", "server", f.server.Name, "err", err)
 	}
 }
 

@@ -50,7 +50,7 @@ func (c *Connect) keepDeclared(ctx context.Context, f *flow, g oauth.Grant) erro
 		return err
 	}
 	if err := c.opt.Declared.Reconnect(ctx, f.server.Name, f.holder); err != nil { // the login is valid even if this fails
-		c.opt.Log.Warn("making sessions again after a login", "credential", f.server.Name, "err", err)
+		c.opt.Log.Warn("reopening sessions after a login", "credential", f.server.Name, "err", err)
 	}
 	c.tell(ctx, f)
 	return nil

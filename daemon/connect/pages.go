@@ -89,12 +89,12 @@ func (c *Connect) say(w http.ResponseWriter, r *http.Request, status int, title,
 }
 
 func (c *Connect) gone(w http.ResponseWriter, r *http.Request) {
-	c.say(w, r, http.StatusNotFound, store.Textf("This link has ended"), store.Textf("It works once, for ten minutes. Ask for another one where you got it."))
+	c.say(w, r, http.StatusNotFound, store.Textf("This link is no longer valid"), store.Textf("It works once, for ten minutes. Ask for another one where you got it."))
 }
 
 // describe returns the facts about a flow for the person at the browser.
 func describe(f *flow) []fact {
-	whose := store.Textf("everybody who may use the server")
+	whose := store.Textf("everyone who may use the server")
 	switch kind, name, _ := strings.Cut(f.forWhom, ":"); kind {
 	case "user":
 		whose = store.Plain(store.Line(name))
@@ -147,16 +147,16 @@ func (c *Connect) show(w http.ResponseWriter, r *http.Request) {
 	v := view{Facts: describe(f)}
 	title := store.Textf("Connect %s", f.name())
 	if !c.mayGoOn(r, f) {
-		v.Lines = []store.Text{store.Textf("This is for one person alone. Sign in to nize in this browser as that person, then open the link again.")}
+		v.Lines = []store.Text{store.Textf("This link is for one person only. Sign in to nize in this browser as that person, then open the link again.")}
 		v.Link = &link{"/login", store.Textf("Sign in")}
 		page.Write(w, r, http.StatusForbidden, pages.Page{Title: title, Data: v})
 		return
 	}
-	v.Lines = []store.Text{store.Textf("nize will be able to call this server with what you allow there. Go on only if you know who asked for it.")}
+	v.Lines = []store.Text{store.Textf("nize will be able to call this server with what you allow there. Continue only if you know who requested it.")}
 	if f.service != nil {
-		v.Lines[0] = store.Textf("Tools of nize will be able to use this service with what you allow there. Go on only if you know who asked for it.")
+		v.Lines[0] = store.Textf("Tools of nize will be able to use this service with what you allow there. Continue only if you know who requested it.")
 	}
-	v.Form = &form{Ask: true, Paste: store.Textf("It stands behind the # of the link, and is filled in by itself where scripts run."), Label: store.Textf("The link's secret"), Button: store.Textf("Go on to %s", store.Line(hostOf(f.request.Service.Authorization)))}
+	v.Form = &form{Ask: true, Paste: store.Textf("It is the part of the link after the #, and is filled in automatically if scripts are enabled."), Label: store.Textf("The link's secret"), Button: store.Textf("Continue to %s", store.Line(hostOf(f.request.Service.Authorization)))}
 	page.Write(w, r, http.StatusOK, pages.Page{Title: title, Fragment: true, Data: v})
 }
 
@@ -174,7 +174,7 @@ func (c *Connect) goOn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := c.stillAllowed(r.Context(), f); err != nil {
-		c.say(w, r, http.StatusForbidden, store.Textf("This can't go on"), store.TextOf(err))
+		c.say(w, r, http.StatusForbidden, store.Textf("This can't continue"), store.TextOf(err))
 		return
 	}
 	origin, _ := c.opt.Origin()
@@ -186,7 +186,7 @@ func (c *Connect) goOn(w http.ResponseWriter, r *http.Request) {
 	signin.SetCookie(w, origin, cookie, value, http.SameSiteLaxMode, flowTime)
 	next := f.request.URL()
 	page.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Connect %s", f.name()), Next: next,
-		Data: view{Link: &link{next, store.Textf("Go on to %s", store.Line(hostOf(next)))}}})
+		Data: view{Link: &link{next, store.Textf("Continue to %s", store.Line(hostOf(next)))}}})
 }
 
 // leave lets a browser with the secret continue, and returns the cookie that identifies it
@@ -216,14 +216,14 @@ func (c *Connect) callback(w http.ResponseWriter, r *http.Request) {
 	origin, _ := c.opt.Origin()
 	f := c.returned(q.Get("state"), signin.ReadCookie(r, origin, cookie))
 	if f == nil {
-		c.say(w, r, http.StatusBadRequest, store.Textf("Nothing was changed"), store.Textf("This is not an answer that nize waits for in this browser: it came too late, twice, or from elsewhere."))
+		c.say(w, r, http.StatusBadRequest, store.Textf("Nothing was changed"), store.Textf("nize does not expect this response in this browser: it came too late, twice, or from another site."))
 		return
 	}
 	signin.SetCookie(w, origin, cookie, "", http.SameSiteLaxMode, -1)
 	if err := c.finish(r.Context(), f, q); err != nil {
 		text := store.Textf("%s was not connected: %s", f.name(), store.TextOf(err))
 		if errors.Is(err, oauth.ErrIssuer) {
-			text = store.Textf("%s was not connected: the answer is from another sign-in service than the one that was asked, so nothing of it was used.", f.name())
+			text = store.Textf("%s was not connected: the response is from a different sign-in service than expected, so it was ignored.", f.name())
 		}
 		c.say(w, r, http.StatusBadGateway, store.Textf("It did not work"), text)
 		return

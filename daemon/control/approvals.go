@@ -201,7 +201,7 @@ func (a *Approvals) GetCall(ctx context.Context, by store.Caller, req api.CallRe
 	case err != nil:
 		return none, err
 	case !sees:
-		return none, fmt.Errorf("%w request: call %s is another person's; give the reason why you read it, which is kept in the audit", store.ErrInvalid, req.ID)
+		return none, fmt.Errorf("%w request: call %s is another person's; give a reason for reading it, which is kept in the audit", store.ErrInvalid, req.ID)
 	case c.By != by.User:
 		c.Result = nil
 	}

@@ -266,7 +266,7 @@ func (c *Channels) edit(ctx context.Context, by store.Caller, set api.SetChannel
 	}
 	if set.Admins != nil {
 		if !by.IsAdmin() {
-			return nil, store.Mark(store.Errorf("nize's admins say who else administers a channel"), store.ErrRefused)
+			return nil, store.Mark(store.Errorf("only nize's admins can set who else administers a channel"), store.ErrRefused)
 		}
 		if err := (store.Channel{Admins: *set.Admins}).Check(); err != nil {
 			return nil, err
@@ -348,7 +348,7 @@ func (c *Channels) servers(ctx context.Context, by store.Caller, set api.SetChan
 func (c *Channels) approvers(ctx context.Context, by store.Caller, p store.Policy) (store.Policy, error) {
 	p, err := c.Directory.Approvers(ctx, p)
 	if err != nil && errors.Is(err, store.ErrNotFound) && !by.IsAdmin() {
-		return "", store.Errorf("%w approvers: they name somebody, or a group, that is not there", store.ErrInvalid)
+		return "", store.Errorf("%w approvers: they name a person or a group that does not exist", store.ErrInvalid)
 	}
 	return p, err
 }

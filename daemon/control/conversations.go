@@ -77,7 +77,7 @@ func (c *Conversations) Find(ctx context.Context, id string) (store.Thread, erro
 }
 
 // ErrNotTheirs is returned if another person started the conversation.
-var ErrNotTheirs = store.Mark(fmt.Errorf("somebody else began the conversation"), store.ErrRefused)
+var ErrNotTheirs = store.Mark(fmt.Errorf("someone else started the conversation"), store.ErrRefused)
 
 // Change changes the conversation in which the caller is writing. It returns ErrNotTheirs
 // unless the caller started it or is an admin.
@@ -261,7 +261,7 @@ func (c *Conversations) read(ctx context.Context, by store.Caller, id, reason st
 		_, err := c.own(ctx, by, id)
 		return th, nil, false, err
 	case reason == "":
-		return th, nil, false, fmt.Errorf("%w request: others talk in conversation %s; say why you read it with --reason, which is kept in the audit", store.ErrInvalid, id)
+		return th, nil, false, fmt.Errorf("%w request: conversation %s belongs to other people; give a reason for reading it with --reason, which is kept in the audit", store.ErrInvalid, id)
 	}
 	if err := people.NoteReading(ctx, c.Store, by, "thread.read", id, reason); err != nil {
 		return th, nil, false, err

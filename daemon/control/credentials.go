@@ -90,7 +90,7 @@ func (c *Credentials) completeKey(ctx context.Context, by store.Caller, key *sto
 			key.Scope = "user"
 		}
 		if key.Scope != "user" || key.Owner != "" && key.Owner != by.User {
-			return store.Mark(fmt.Errorf("only admins may look after other people's credentials; yours: nizectl credentials set %s %s --scope user", key.Service, key.Name), store.ErrRefused)
+			return store.Mark(fmt.Errorf("only admins may manage other people's credentials; yours: nizectl credentials set %s %s --scope user", key.Service, key.Name), store.ErrRefused)
 		}
 		if _, err := c.Servers.Find(ctx, by, key.Service); err != nil {
 			return err

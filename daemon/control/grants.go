@@ -77,11 +77,11 @@ func (g *Grants) void(grant store.Grant) string {
 	}
 	switch t, ok := g.FindTool(grant.Tool); {
 	case !ok:
-		return "the tool is not there now"
+		return "the tool does not exist now"
 	case t.Accepted != grant.Pin:
-		return "the tool's definition changed since; it asks again"
+		return "the tool's definition has changed; it needs approval again"
 	case t.State != store.ToolAccepted:
-		return "the tool's definition changed since, and waits for an admin's acceptance"
+		return "the tool's definition has changed, and needs an admin's acceptance"
 	}
 	return ""
 }

@@ -14,9 +14,9 @@ func TestVoidGrants(t *testing.T) {
 	g := &Grants{FindTool: func(id string) (*policy.Tool, bool) { t, ok := tools[id]; return t, ok }}
 	for want, grant := range map[string]store.Grant{
 		"": {Tool: "box:look", Pin: "p2"},
-		"the tool's definition changed since, and waits for an admin's acceptance": {Tool: "box:held", Pin: "p2"},
-		"the tool is not there now":                          {Tool: "box:gone", Pin: "p2"},
-		"the tool's definition changed since; it asks again": {Tool: "box:look", Pin: "p1"},
+		"the tool's definition has changed, and needs an admin's acceptance": {Tool: "box:held", Pin: "p2"},
+		"the tool does not exist now":                                        {Tool: "box:gone", Pin: "p2"},
+		"the tool's definition has changed; it needs approval again":         {Tool: "box:look", Pin: "p1"},
 	} {
 		if got := g.void(grant); got != want {
 			t.Errorf("%+v: %q, want %q", grant, got, want)

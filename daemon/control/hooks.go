@@ -236,7 +236,7 @@ func (h *Hooks) put(ctx context.Context, by store.Caller, one hooks.Hook) (none 
 		return none, err
 	}
 	if user, _, _ := strings.Cut(one.ScopeID, "/"); one.Owner != "" && user != one.Owner {
-		return none, store.Mark(store.Errorf("a hook of your own stands around your own calls alone; an admin may set one for other people"), store.ErrRefused)
+		return none, store.Mark(store.Errorf("your own hook runs around your own calls only; an admin can set one for other people"), store.ErrRefused)
 	}
 	if err := h.Set.Check(one); err != nil {
 		return none, err

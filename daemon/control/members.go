@@ -47,7 +47,7 @@ func (c *ChannelMembers) Admins(ctx context.Context, at store.Address) ([]string
 		if len(named) == 0 {
 			return nil, err
 		}
-		c.Log.Warn("asking who administers a channel; only those count who were named", "channel", at.Channel, "err", err)
+		c.Log.Warn("looking up a channel's admins; only those named in its settings count", "channel", at.Channel, "err", err)
 	}
 	for _, id := range named {
 		if !slices.Contains(admins, id) {
@@ -75,7 +75,7 @@ func (c *ChannelMembers) named(ctx context.Context, at store.Address) ([]string,
 		}
 		groups, err := c.Groups.GroupsOf(ctx, u.ID)
 		if err != nil { // Fail closed: a group only allows, so if the lookup fails the user is in none.
-			c.Log.Warn("reading groups; the user counts as in none", "user", u.ID, "err", err)
+			c.Log.Warn("reading groups; treating the user as in none", "user", u.ID, "err", err)
 		}
 		if store.Among(channel.Admins, u.ID, groups) {
 			ids = append(ids, u.ID)
@@ -92,7 +92,7 @@ func (c *ChannelMembers) Administers(ctx context.Context, by store.Caller, at st
 	}
 	admins, err := c.Admins(ctx, at)
 	if err != nil {
-		c.Log.Warn("reading who administers a channel; nobody does", "channel", at.Channel, "err", err)
+		c.Log.Warn("looking up a channel's admins; treating the channel as without any", "channel", at.Channel, "err", err)
 		return false
 	}
 	return slices.Contains(admins, by.User)

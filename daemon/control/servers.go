@@ -256,7 +256,7 @@ func (s *Servers) Register(ctx context.Context, by store.Caller, server store.Se
 	view.Warnings = append(view.Warnings, notes...)
 	switch {
 	case needsLogin:
-		view.Warnings = append(view.Warnings, "it wants somebody to sign in: nizectl servers login "+server.Name)
+		view.Warnings = append(view.Warnings, "it needs a sign-in: nizectl servers login "+server.Name)
 	case probeErr != nil:
 		view.Unreachable = true
 		view.Warnings = append(view.Warnings, "it could not be reached: "+probeErr.Error())

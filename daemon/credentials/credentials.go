@@ -139,7 +139,7 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 		return none, err
 	}
 	if old.ID != "" && old.Mode != d.Mode && len(values) > 0 {
-		return none, store.Mark(fmt.Errorf("%d gave a value of %s as %s, which would be of no use; remove it with them first: nizectl credentials remove %s", len(values), d.ID, old.Mode, d.ID), store.ErrConflict)
+		return none, store.Mark(fmt.Errorf("%d existing value(s) of %s were given as %s and would become useless; remove them first: nizectl credentials remove %s", len(values), d.ID, old.Mode, d.ID), store.ErrConflict)
 	}
 	if d.OAuth != nil && (!d.OAuth.SameClient(old.OAuth) || !req.ClientSecret.IsZero()) { // a secret is sent only to the service it was given for
 		if err := c.Logins.PutClient(ctx, by, d, req.ClientSecret.Secret); err != nil {
@@ -242,7 +242,7 @@ func (c *Credentials) declared(ctx context.Context, by store.Caller, key *store.
 		return d, true, c.mayGive(ctx, by, d, key.Owner)
 	}
 	if !by.IsAdmin() && key.Owner != "" && key.Owner != by.User {
-		return d, true, store.Mark(errors.New("only admins may look after other people's credentials"), store.ErrRefused)
+		return d, true, store.Mark(errors.New("only admins may manage other people's credentials"), store.ErrRefused)
 	}
 	key.Owner, err = c.Directory.Owner(ctx, by, key.Owner)
 	return d, true, err
@@ -258,12 +258,12 @@ func (c *Credentials) mayGive(ctx context.Context, by store.Caller, d credential
 	if on, ok := bots.On[bots.TeamDirectory](c.Bots, store.Surface(surface)); ok {
 		admins, err := on.TeamAdmins(ctx, id)
 		if err != nil {
-			c.Log.Warn("asking who administers a team; nobody does", "team", team, "err", err)
+			c.Log.Warn("looking up a team's admins; treating the team as without any", "team", team, "err", err)
 		} else if slices.Contains(admins, by.User) {
 			return nil
 		}
 	}
-	return store.Mark(store.Errorf("%s is connected for the whole team: who administers it does that, or an admin of nize's", d.Name), store.ErrRefused)
+	return store.Mark(store.Errorf("%s is connected for the whole team: the team's admins do that, or an admin of nize", d.Name), store.ErrRefused)
 }
 
 // Put seals a value.
@@ -279,7 +279,7 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 		return none, signsIn(d)
 	}
 	if req.Host != "" {
-		return none, fmt.Errorf("%w host: where %s may be sent says its declaration: nizectl credentials declare %s --host HOST", store.ErrInvalid, d.ID, d.ID)
+		return none, fmt.Errorf("%w host: its declaration sets where %s may be sent: nizectl credentials declare %s --host HOST", store.ErrInvalid, d.ID, d.ID)
 	}
 	return none, c.seal(ctx, by, d, req.CredentialKey, req.Secret.Secret)
 }
@@ -418,14 +418,14 @@ func (c *Credentials) CheckServer(ctx context.Context, s store.Server) error {
 	}
 	d, err := c.find(ctx, id)
 	if err == nil && d.Mode.SignsIn() && s.Transport == store.Stdio {
-		return store.Mark(fmt.Errorf("%s is connected by signing in: its tokens end, and a command can't be told the next one; name it in a header of a URL, or in an extension", id), store.ErrRefused)
+		return store.Mark(fmt.Errorf("%s is connected by signing in: its tokens expire, and a running command can't get the next one; use it in a header of a URL, or in an extension", id), store.ErrRefused)
 	}
 	return err
 }
 
 // signsIn returns the error for giving a key to a credential that uses sign-in.
 func signsIn(d credential.Declaration) error {
-	return store.Mark(fmt.Errorf("%s is connected by signing in, and has no key: /nize credentials connect %s", d.Name, d.ID), store.ErrRefused)
+	return store.Mark(fmt.Errorf("%s is connected by signing in, not with a key: /nize credentials connect %s", d.Name, d.ID), store.ErrRefused)
 }
 
 // WhoSignsIn returns a declared credential that uses sign-in, and the owner of the login.

@@ -149,13 +149,13 @@ func dataDir(f Facts) []api.Finding {
 	d := f.Files.Dir
 	switch {
 	case d.Error != "":
-		return problem(store.Textf("data directory %s can't be looked at: %s", d.Path, d.Error), "sudo nizectl doctor")
+		return problem(store.Textf("data directory %s can't be read: %s", d.Path, d.Error), "sudo nizectl doctor")
 	case !d.There && f.Daemon:
-		return problem(store.Textf("data directory %s is gone while nized runs", d.Path), "nizectl backup nize-copy.db")
+		return problem(store.Textf("data directory %s was removed while nized is running", d.Path), "nizectl backup nize-copy.db")
 	case !d.There:
-		return ok(store.Textf("data directory %s is not there yet: nized makes it", d.Path))
+		return ok(store.Textf("data directory %s does not exist yet: nized creates it", d.Path))
 	case !d.Mode.IsDir():
-		return problem(store.Textf("%s is no directory", d.Path), "nized --data-dir DIR")
+		return problem(store.Textf("%s is not a directory", d.Path), "nized --data-dir DIR")
 	}
 	if d.Mode.Perm()&0o077 != 0 {
 		return problem(store.Textf("data directory %s is open to others (%s)", d.Path, octal(d.Mode)), "chmod 700 "+printable.ShellWord(d.Path))
@@ -164,41 +164,41 @@ func dataDir(f Facts) []api.Finding {
 		return problem(store.Textf("data directory %s belongs to %s", d.Path, d.Owner), fmt.Sprintf("sudo chown -R %d %s", f.UID, printable.ShellWord(d.Path)))
 	}
 	if len(f.Files.Wide) > 0 {
-		return warning(store.Textf("others may read, once they are in %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+printable.ShellWord(d.Path)+"/*")
+		return warning(store.Textf("others can read these files if they can enter %s: %s", d.Path, strings.Join(f.Files.Wide, ", ")), "chmod go= "+printable.ShellWord(d.Path)+"/*")
 	}
-	return ok(store.Textf("data directory %s is for its owner alone", d.Path))
+	return ok(store.Textf("data directory %s is accessible to its owner only", d.Path))
 }
 
 func database(f Facts) []api.Finding {
 	d := f.Files.Database
 	for _, i := range f.Incidents {
 		if i.Kind == "migration" {
-			return problem(store.Textf("%s; the older nized goes on with it", i.Title), i.Cure)
+			return problem(store.Textf("%s; the older nized still works with it", i.Title), i.Cure)
 		}
 	}
 	switch server := f.Files.Server; {
 	case server != "" && f.Files.Silent:
-		return problem(store.Textf("the database on %s does not answer: nothing that must be recorded runs", server), "systemctl status postgresql # where it runs")
+		return problem(store.Textf("the database on %s does not respond: calls that must be recorded don't run", server), "systemctl status postgresql # where it runs")
 	case server != "" && f.Files.RoundTrip > farAway:
-		return warning(store.Textf("the database is on %s, and far: a round trip takes %s, and each commit takes several", server, f.Files.RoundTrip.Round(time.Millisecond)), "move nized near it")
+		return warning(store.Textf("the database on %s is slow to reach: a round trip takes %s, and each commit takes several", server, f.Files.RoundTrip.Round(time.Millisecond)), "move nized near it")
 	case server != "":
-		return ok(store.Textf("the database is on %s (%s), and answers in %s", server, f.Files.Version, f.Files.RoundTrip.Round(10*time.Microsecond)))
+		return ok(store.Textf("the database is on %s (%s) and responds in %s", server, f.Files.Version, f.Files.RoundTrip.Round(10*time.Microsecond)))
 	case d.Error != "" || !f.Files.Dir.There:
 		return nil // reported by the directory's check
 	case !d.There && f.Daemon:
-		return problem(store.Textf("the database %s is gone while nized runs; nothing is lost until it stops", d.Path), "nizectl backup nize-copy.db")
+		return problem(store.Textf("the database %s was removed while nized is running; nothing is lost until nized stops", d.Path), "nizectl backup nize-copy.db")
 	case !d.There:
-		return ok(store.Textf("there is no database yet: nized makes it"))
+		return ok(store.Textf("there is no database yet: nized creates it"))
 	case !d.Mode.IsRegular():
-		return problem(store.Textf("%s is no file", d.Path), "ls -l "+printable.ShellWord(d.Path))
+		return problem(store.Textf("%s is not a file", d.Path), "ls -l "+printable.ShellWord(d.Path))
 	case d.Mode.Perm()&0o077 != 0:
 		return problem(store.Textf("the database is open to others (%s)", octal(d.Mode)), "chmod 600 "+printable.ShellWord(d.Path))
 	case f.Daemon && !f.WasClean:
-		return warning(store.Textf("the last nized was killed and did not close its database; it was checked at the start and is whole"), "journalctl -u nized -b -1 -e # to see why")
+		return warning(store.Textf("the last nized was killed and did not close its database; it was checked at the start and is intact"), "journalctl -u nized -b -1 -e # to see why")
 	case f.Daemon:
 		return ok(store.Textf("the database is open; the last nized closed it"))
 	}
-	return ok(store.Textf("the database is there, for its owner alone"))
+	return ok(store.Textf("the database is accessible to its owner only"))
 }
 
 func key(f Facts) []api.Finding {
@@ -209,19 +209,19 @@ func key(f Facts) []api.Finding {
 	case k.Error != "" || !f.Files.Dir.There:
 		return nil
 	case !k.There && f.Daemon:
-		return problem(store.Textf("the key file %s is gone: after a stop no secret can be read", k.Path), "nizectl keys export --to nize-key.txt")
+		return problem(store.Textf("the key file %s is missing: after nized stops, secrets can't be decrypted", k.Path), "nizectl keys export --to nize-key.txt")
 	case !k.There && f.Files.Database.There:
-		return problem(store.Textf("the key file %s is gone; without it, or NIZE_MASTER_KEY, no secret can be read", k.Path), "cp nize-key.txt "+printable.ShellWord(k.Path))
+		return problem(store.Textf("the key file %s is missing; without it, or NIZE_MASTER_KEY, secrets can't be decrypted", k.Path), "cp nize-key.txt "+printable.ShellWord(k.Path))
 	case !k.There:
-		return ok(store.Textf("there is no key yet: nized makes it"))
+		return ok(store.Textf("there is no key yet: nized creates it"))
 	case !k.Mode.IsRegular():
-		return problem(store.Textf("%s is no file", k.Path), "ls -l "+printable.ShellWord(k.Path))
+		return problem(store.Textf("%s is not a file", k.Path), "ls -l "+printable.ShellWord(k.Path))
 	case k.Mode.Perm()&0o077 != 0:
 		return problem(store.Textf("the key file %s is open to others (%s)", k.Path, octal(k.Mode)), "chmod 600 "+printable.ShellWord(k.Path)+" # then: nizectl keys rotate")
 	case f.Daemon:
 		return ok(store.Textf("secrets are sealed under %s (key %s)", k.Path, f.KeyID))
 	}
-	return ok(store.Textf("the key file is for its owner alone"))
+	return ok(store.Textf("the key file is accessible to its owner only"))
 }
 
 const (
@@ -236,9 +236,9 @@ func disk(f Facts) []api.Finding {
 	case f.Disk.Total == 0:
 		return nil
 	case f.Disk.Free == 0:
-		return problem(store.Textf("the disk is full: calls that must be recorded are refused, and what ended meanwhile is recorded when there is room"), cure)
+		return problem(store.Textf("the disk is full: calls that must be recorded are refused, and results of running calls are recorded when there is space"), cure)
 	case f.Disk.Free < diskFull:
-		return problem(store.Textf("the disk is full but for %s: tool calls are refused when it is", sizeText(f.Disk.Free)), cure)
+		return problem(store.Textf("only %s of disk space are left: tool calls are refused when the disk is full", sizeText(f.Disk.Free)), cure)
 	case f.Disk.Part() < f.DiskLow:
 		return warning(store.Textf("%s %% of the disk are free, %s of %s", percent, sizeText(f.Disk.Free), sizeText(f.Disk.Total)), cure)
 	}
@@ -249,25 +249,25 @@ func socket(f Facts) []api.Finding {
 	s := f.Files.Socket
 	switch {
 	case s.Error != "":
-		return problem(store.Textf("the control socket %s can't be looked at: %s", s.Path, s.Error), "sudo nizectl doctor")
+		return problem(store.Textf("the control socket %s can't be read: %s", s.Path, s.Error), "sudo nizectl doctor")
 	case !s.There && f.Daemon:
-		return problem(store.Textf("the control socket %s was removed while nized runs", s.Path), "systemctl restart nized # or start it anew")
+		return problem(store.Textf("the control socket %s was removed while nized is running", s.Path), "systemctl restart nized # or start it anew")
 	case !s.There:
 		return nil // reported by daemonRuns
 	case s.Mode&fs.ModeSocket == 0:
-		return problem(store.Textf("%s is no socket", s.Path), "nized --socket PATH")
+		return problem(store.Textf("%s is not a socket", s.Path), "nized --socket PATH")
 	case !f.Daemon:
-		return warning(store.Textf("the control socket %s is left over from a nized that is gone", s.Path), "nized & # it removes it")
+		return warning(store.Textf("the control socket %s is left over from a nized that has ended", s.Path), "nized & # it removes it")
 	}
 	want := fs.FileMode(0o600)
 	if f.Process.SocketGroup != "" {
 		want = 0o660
 	}
 	if extra := s.Mode.Perm() &^ want; extra != 0 {
-		return problem(store.Textf("the control socket is open to more than it should (%s)", octal(s.Mode)), fmt.Sprintf("chmod %o %s", want, printable.ShellWord(s.Path)))
+		return problem(store.Textf("the control socket is open to more users than it should be (%s)", octal(s.Mode)), fmt.Sprintf("chmod %o %s", want, printable.ShellWord(s.Path)))
 	}
 	if f.Process.SocketGroup != "" {
-		return ok(store.Textf("the control socket is for its owner and the group %s", f.Process.SocketGroup))
+		return ok(store.Textf("the control socket is accessible to its owner and the group %s", f.Process.SocketGroup))
 	}
-	return ok(store.Textf("the control socket is for its owner alone"))
+	return ok(store.Textf("the control socket is accessible to its owner only"))
 }

@@ -22,19 +22,19 @@ func groups(f Facts) []api.Finding {
 		var found []api.Finding
 		switch {
 		case g.Shut && g.Error != "":
-			found = problem(store.Textf("it opens nothing for anybody, since who is in it can't be looked up: %s", g.Error), cure)
+			found = problem(store.Textf("it grants nothing, since its members can't be looked up: %s", g.Error), cure)
 		case g.Shut:
-			found = warning(store.Textf("it opens nothing for anybody until it is looked at"), cure)
+			found = warning(store.Textf("it grants nothing until its members are looked up"), cure)
 		case g.Error != "":
-			found = warning(store.Textf("who is in it was seen %s ago and can't be looked up now: %s", span(f.Now.Sub(g.Looked)), g.Error), cure)
+			found = warning(store.Textf("its members were looked up %s ago and can't be looked up now: %s", span(f.Now.Sub(g.Looked)), g.Error), cure)
 		default:
-			found = ok(store.Textf("who is in it was seen %s ago", span(f.Now.Sub(g.Looked))))
+			found = ok(store.Textf("its members were looked up %s ago", span(f.Now.Sub(g.Looked))))
 		}
 		found[0].Subject = g.Name
 		all = append(all, found...)
 	}
 	if len(all) == 0 {
-		return ok(store.Textf("no group is kept on a chat platform"))
+		return ok(store.Textf("no group has its members on a chat platform"))
 	}
 	return all
 }

@@ -31,7 +31,7 @@ func identityProvider(f Facts) (all []api.Finding) {
 	case !p.Secure:
 		all = problem(store.Textf("people can't sign in with it: their browsers return to %s, which is not https", p.RedirectURI), "nizectl config set public_url https://HOST")
 	default:
-		all = ok(store.Textf("is set up; doctor --online asks it"))
+		all = ok(store.Textf("is set up; doctor --online tests it"))
 	}
 	for i := range all {
 		all[i].Subject = p.Name

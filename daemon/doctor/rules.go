@@ -27,7 +27,7 @@ func versions(f Facts) []api.Finding {
 	case f.Client == "" || f.Client == f.Version:
 		return ok(store.Textf("nizectl and nized are both %s", f.Version))
 	case api.Near(f.Client, f.Version):
-		return warning(store.Textf("nizectl is %s, nized is %s: they understand one another", f.Client, f.Version), "systemctl restart nized # if the new one is installed")
+		return warning(store.Textf("nizectl is %s, nized is %s: they are compatible", f.Client, f.Version), "systemctl restart nized # if the new one is installed")
 	}
 	return problem(store.Textf("nizectl is %s, nized is %s: too far apart", f.Client, f.Version), "systemctl restart nized # if the new one is installed")
 }
@@ -38,7 +38,7 @@ func admins(f Facts) []api.Finding {
 		socket = append(socket, f.Login)
 	}
 	if len(f.Admins) == 0 {
-		return warning(store.Textf("nobody has been here as an admin yet; admins at the socket: %s", list(socket)), "nizectl users list")
+		return warning(store.Textf("no admin has used nize yet; admins at the socket: %s", list(socket)), "nizectl users list")
 	}
 	return ok(store.Textf("admins: %s; at the socket: %s", list(f.Admins), list(socket)))
 }
@@ -60,7 +60,7 @@ func clock(f Facts) []api.Finding {
 
 func config(f Facts) []api.Finding {
 	if len(f.Config) == 0 {
-		return ok(store.Textf("the configuration is in force as it stands"))
+		return ok(store.Textf("the configuration is loaded"))
 	}
 	var all []api.Finding
 	for _, w := range f.Config {
@@ -71,7 +71,7 @@ func config(f Facts) []api.Finding {
 
 func extensions(f Facts) (all []api.Finding) {
 	if len(f.Extensions) == 0 {
-		return ok(store.Textf("no extension is wrong"))
+		return ok(store.Textf("no extension has problems"))
 	}
 	for _, w := range f.Extensions {
 		all = append(all, problem(store.Plain(w), "nizectl help gateway # what an extension must be")...)
@@ -86,7 +86,7 @@ func publicAddress(f Facts) []api.Finding {
 	case f.Web.PublicURL != "":
 		return ok(store.Textf("the public address is %s", f.Web.PublicURL))
 	case !f.Web.Loopback && !f.Web.TLS:
-		return problem(store.Textf("nized listens on %s in clear text: tokens can be read on the way", f.Web.Listen), "nized --listen 127.0.0.1:19560 --public-url https://…")
+		return problem(store.Textf("nized listens on %s in clear text: tokens can be intercepted", f.Web.Listen), "nized --listen 127.0.0.1:19560 --public-url https://…")
 	case !f.Web.Loopback:
 		return ok(store.Textf("nized listens on %s with TLS; public_url is not set", f.Web.Listen))
 	}
@@ -95,15 +95,15 @@ func publicAddress(f Facts) []api.Finding {
 
 func proxy(f Facts) []api.Finding {
 	if f.Web.Forwarded != "" {
-		return warning(store.Textf("requests came through a proxy at %s whose X-Forwarded-* headers don't count, so the audit trail has the proxy's address", f.Web.Forwarded),
+		return warning(store.Textf("requests came through a proxy at %s whose X-Forwarded-* headers are not trusted, so the audit trail has the proxy's address", f.Web.Forwarded),
 			fmt.Sprintf(`echo 'http.trusted_proxies = ["%s"]' >> nized.toml # then: kill -HUP`, f.Web.Forwarded))
 	}
-	return ok(store.Textf("no proxy spoke that is not trusted"))
+	return ok(store.Textf("no requests came through an untrusted proxy"))
 }
 
 func certificate(f Facts) []api.Finding {
 	if !f.Web.TLS {
-		return ok(store.Textf("nized serves no certificate of its own"))
+		return ok(store.Textf("nized has no TLS certificate of its own"))
 	}
 	const cure = "renew tls.cert and tls.key; nized takes the new files by itself"
 	left := f.Web.Ends.Sub(f.Now)
@@ -140,13 +140,13 @@ func servers(f Facts) []api.Finding {
 		case s.Disabled:
 			found = ok(store.Textf("is disabled"))
 		case s.State == "login needed":
-			found = problem(store.Textf("wants somebody to sign in"), "nizectl servers login "+s.Name)
+			found = problem(store.Textf("needs a sign-in"), "nizectl servers login "+s.Name)
 		case s.LoginLost:
-			found = problem(store.Textf("refuses its credential"), "nizectl credentials set "+s.Name+" NAME")
+			found = problem(store.Textf("rejects its credential"), "nizectl credentials set "+s.Name+" NAME")
 		case s.State == "unreachable":
 			found = problem(because(store.Textf("can't be reached."), s.Error), "nizectl servers test "+s.Name)
 		case s.State == "open":
-			found = problem(because(store.Textf("failed so often that calls are refused for a while."), s.Error), "nizectl servers test "+s.Name)
+			found = problem(because(store.Textf("failed repeatedly, so calls are refused for a while."), s.Error), "nizectl servers test "+s.Name)
 		case s.State == "connecting":
 			found = warning(store.Textf("is still connecting"), "nizectl servers test "+s.Name)
 		case s.Held == 0:
@@ -162,9 +162,9 @@ func servers(f Facts) []api.Finding {
 	}
 	switch {
 	case len(f.Servers) == 0:
-		return warning(store.Textf("there is no server, so there are no tools"), "nizectl servers add toolbox -- nize-toolbox")
+		return warning(store.Textf("no server is registered, so there are no tools"), "nizectl servers add toolbox -- nize-toolbox")
 	case well > 0:
-		all = append(ok(count(well, store.Textf("1 server is well"), store.Textf("%d servers are well", well))), all...)
+		all = append(ok(count(well, store.Textf("1 server is healthy"), store.Textf("%d servers are healthy", well))), all...)
 	}
 	return all
 }
@@ -178,19 +178,19 @@ func providers(f Facts) []api.Finding {
 		case p.Disabled:
 			found = ok(store.Textf("is disabled"))
 		case p.Error != "":
-			found = problem(store.Textf("does not answer: %s", p.Error), "nizectl providers test "+p.Name)
+			found = problem(store.Textf("does not respond: %s", p.Error), "nizectl providers test "+p.Name)
 		case p.Asked:
 			usable++
 			found = ok(store.Textf("answers"))
 		default:
 			usable++
-			found = ok(store.Textf("is set up; doctor --online asks it"))
+			found = ok(store.Textf("is set up; doctor --online tests it"))
 		}
 		found[0].Subject = p.Name
 		all = append(all, found...)
 	}
 	if usable == 0 && len(all) == 0 {
-		return warning(store.Textf("there is no model provider: the offline planner answers, which is no language model"), "nizectl providers add openai < key.txt")
+		return warning(store.Textf("there is no model provider: the offline planner answers, which is not a language model"), "nizectl providers add openai < key.txt")
 	}
 	return all
 }
@@ -228,7 +228,7 @@ func backup(f Facts) []api.Finding {
 	case b.Error != "":
 		return problem(store.Textf("the last scheduled backup failed: %s", b.Error), cure)
 	case b.Schedule == "off":
-		return warning(store.Textf("no backup is made by itself"), "nizectl config set backup.schedule @daily")
+		return warning(store.Textf("scheduled backups are off"), "nizectl config set backup.schedule @daily")
 	case b.Last.IsZero():
 		return warning(store.Textf("there is no backup yet; the schedule is %s", b.Schedule), cure)
 	case f.Now.Sub(b.Last) > backupOld:
@@ -242,13 +242,13 @@ func audit(f Facts) []api.Finding {
 	const cure = "nizectl audit verify"
 	switch {
 	case a.Error != "":
-		return problem(store.Textf("the audit trail does not hold: %s", a.Error), cure)
+		return problem(store.Textf("the audit trail failed verification: %s", a.Error), cure)
 	case a.Schedule == "off":
-		return warning(store.Textf("the audit trail is not verified by itself"), "nizectl config set audit.schedule @daily")
+		return warning(store.Textf("the audit trail is not verified on a schedule"), "nizectl config set audit.schedule @daily")
 	case a.Last.IsZero():
 		return ok(store.Textf("the audit trail will be verified soon; the schedule is %s", a.Schedule))
 	}
-	return ok(store.Textf("the audit trail held %s ago; the schedule is %s", span(f.Now.Sub(a.Last)), a.Schedule))
+	return ok(store.Textf("the audit trail passed verification %s ago; the schedule is %s", span(f.Now.Sub(a.Last)), a.Schedule))
 }
 
 func retention(f Facts) []api.Finding {
@@ -267,7 +267,7 @@ func bots(f Facts) []api.Finding {
 		case b.Disabled:
 			found = ok(store.Textf("is stopped"))
 		case b.Wrong != "":
-			found = problem(store.Textf("its tokens don't do: %s", b.Wrong), "nizectl bots "+b.Name+" connect < tokens.txt")
+			found = problem(store.Textf("its tokens were rejected: %s", b.Wrong), "nizectl bots "+b.Name+" connect < tokens.txt")
 		case b.State != "connected":
 			found = problem(store.Textf("is %s: %s", b.State, b.Error), "nizectl bots status")
 		case b.Error != "":
@@ -281,7 +281,7 @@ func bots(f Facts) []api.Finding {
 		all = append(all, found...)
 	}
 	if len(all) == 0 {
-		return ok(store.Textf("there is no bot"))
+		return ok(store.Textf("no bot is connected"))
 	}
 	return all
 }
@@ -290,9 +290,9 @@ func alerts(f Facts) []api.Finding {
 	a := f.Alerts
 	switch {
 	case a.To == "":
-		return warning(store.Textf("nobody is told of incidents"), "nizectl config set alerts.to https://… && nizectl alerts test")
+		return warning(store.Textf("alerts have no recipient"), "nizectl config set alerts.to https://… && nizectl alerts test")
 	case a.Unclaimed != "":
-		return warning(store.Textf("nobody is told of incidents: no admin is on %s yet", string(a.Unclaimed)), "nizectl bots "+string(a.Unclaimed)+" claim")
+		return warning(store.Textf("alerts have no recipient: no admin is on %s yet", string(a.Unclaimed)), "nizectl bots "+string(a.Unclaimed)+" claim")
 	case a.Error != "":
 		return problem(store.Textf("alerts can't be sent: %s", a.Error), "nizectl credentials set alerts WEBHOOK_SECRET")
 	case a.Unsent > 0:
@@ -309,7 +309,7 @@ func alerts(f Facts) []api.Finding {
 
 func incidents(f Facts) []api.Finding {
 	if len(f.Incidents) == 0 {
-		return ok(store.Textf("there is no incident"))
+		return ok(store.Textf("no incident is open"))
 	}
 	return warning(count(len(f.Incidents), store.Textf("1 incident is open"), store.Textf("%d incidents are open", len(f.Incidents))), "nizectl alerts list")
 }
@@ -332,7 +332,7 @@ func openFiles(f Facts) []api.Finding {
 func memory(f Facts) []api.Finding {
 	p := f.Process
 	if p.MemoryLimit == 0 {
-		return ok(store.Textf("uses %s; nothing limits it", sizeText(p.Resident)))
+		return ok(store.Textf("uses %s; no memory limit is set", sizeText(p.Resident)))
 	}
 	text := store.Textf("uses %s of %s", sizeText(p.Resident), sizeText(p.MemoryLimit))
 	const cure = "systemctl edit nized # MemoryMax=1G"
@@ -340,7 +340,7 @@ func memory(f Facts) []api.Finding {
 	case p.Resident > p.MemoryLimit/10*9:
 		return problem(text, cure)
 	case p.MemoryLimit < littleMem:
-		return warning(store.Textf("%s: little, with MCP servers beside it", text), cure)
+		return warning(store.Textf("%s: little for nized and MCP servers", text), cure)
 	}
 	return ok(text)
 }
@@ -350,9 +350,9 @@ func watchdog(f Facts) []api.Finding {
 	case !f.Process.UnderSystemd:
 		return ok(store.Textf("not under systemd"))
 	case f.Process.Watchdog == 0:
-		return warning(store.Textf("systemd does not watch whether nized still works"), "systemctl edit nized # WatchdogSec=30")
+		return warning(store.Textf("systemd's watchdog is off"), "systemctl edit nized # WatchdogSec=30")
 	}
-	return ok(store.Textf("systemd's watchdog is told every %s", span(f.Process.Watchdog/2)))
+	return ok(store.Textf("systemd's watchdog is notified every %s", span(f.Process.Watchdog/2)))
 }
 
 func list(names []string) store.Text {

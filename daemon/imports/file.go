@@ -104,7 +104,7 @@ func (f *File) setProblems(now []string) {
 		}
 	}
 	if len(now) == 0 && len(before) > 0 {
-		f.Importer.Log.Info("servers file", "problem", "none any more")
+		f.Importer.Log.Info("servers file", "problem", "none")
 	}
 }
 
@@ -164,7 +164,7 @@ func (f *File) problem(err error) string {
 	if errors.As(err, &path) {
 		why = path.Err.Error()
 	}
-	return fmt.Sprintf("%s changes nothing: %s", f.Path, strings.TrimPrefix(why, store.ErrInvalid.Error()+" file: "))
+	return fmt.Sprintf("%s is ignored: %s", f.Path, strings.TrimPrefix(why, store.ErrInvalid.Error()+" file: "))
 }
 
 // readFile reads the file if it is not writable by others.
@@ -183,7 +183,7 @@ func (f *File) readFile() ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
 	case info.Mode().Perm()&0o022 != 0:
-		return nil, fmt.Errorf("others may write it (%04o), and so run commands as nized: chmod go-w it", info.Mode().Perm())
+		return nil, fmt.Errorf("others can write it (%04o), and so run commands as nized: chmod go-w it", info.Mode().Perm())
 	case ok && owner.Uid != 0 && int(owner.Uid) != os.Geteuid():
 		return nil, errors.New("it belongs to another user, who could run commands as nized: chown it")
 	case info.Size() > mcpfile.MaxSize:
@@ -215,7 +215,7 @@ func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
 				if why[i], retry[i] = f.applyEntry(ctx, e); why[i] != "" {
-					problems[i] = fmt.Sprintf("%s: %s is not as the file has it: %s", f.Path, e.Key, why[i])
+					problems[i] = fmt.Sprintf("%s: %s does not match the file: %s", f.Path, e.Key, why[i])
 				}
 			case <-ctx.Done():
 			}
@@ -370,11 +370,11 @@ func (f *File) removeVanished(ctx context.Context, file mcpfile.File) (problems 
 			continue
 		}
 		if _, err := f.Importer.Servers.Remove(ctx, fileCaller, api.ServerRequest{Name: s.Name}); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %s is gone from it, but %v", f.Path, s.Name, err))
+			problems = append(problems, fmt.Sprintf("%s: %s was removed from it, but %v", f.Path, s.Name, err))
 			continue
 		}
 		f.Importer.removeCredentials(ctx, fileCaller, s.Name, s.Origin.Sealed)
-		f.Importer.Log.Info("server removed, as it is gone from the file", "server", s.Name)
+		f.Importer.Log.Info("server removed because it was removed from the file", "server", s.Name)
 	}
 	return problems
 }

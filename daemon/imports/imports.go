@@ -103,7 +103,7 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 	s.Origin = opt.origin
 	switch {
 	case e.Err != nil && startsNize(s):
-		return end(api.ImportInvalid, "it is nize itself, as nizectl connect writes it")
+		return end(api.ImportInvalid, "it is nize itself, as written by nizectl connect")
 	case e.Err != nil:
 		return end(api.ImportInvalid, mcpfile.Reason(e.Err))
 	}
@@ -111,13 +111,13 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 		return end(api.ImportInvalid, "it is this nized itself")
 	}
 	if startsNize(s) {
-		line.Notes = append(line.Notes, "it is how a client starts nize: here nize would call itself")
+		line.Notes = append(line.Notes, "it starts nize as a client does: nize would call itself")
 	}
 	checkErr := control.CheckServer(&s)
 	old, err := m.Servers.Store.GetServer(ctx, s.Name)
 	switch {
 	case err == nil && (sameEndpoint(old, s) || signsIn(old) && sameEndpoint(old, withLogin(s))):
-		return end(api.ImportExists, "it is registered already, as the file has it")
+		return end(api.ImportExists, "it is already registered in the same form")
 	case err == nil:
 		return end(api.ImportExists, "another server has that name: see nizectl servers show "+s.Name)
 	case !errors.Is(err, store.ErrNotFound):
@@ -153,7 +153,7 @@ func (m *Importer) importEntry(ctx context.Context, by store.Caller, e mcpfile.E
 	case e.Login != "":
 		line.Notes = append(line.Notes, e.Login)
 	case signsIn(view.Server):
-		line.Notes = append(line.Notes, "it wants somebody to sign in: nizectl servers login "+s.Name)
+		line.Notes = append(line.Notes, "it needs a sign-in: nizectl servers login "+s.Name)
 	}
 	line.Tools, line.Held, line.Sealed, line.Stored = view.ToolCount, view.Held, made, view.Unreachable
 	switch {

@@ -33,7 +33,7 @@ type StreamsError struct {
 
 func (e *StreamsError) Error() string {
 	if e.All {
-		return fmt.Sprintf("too many requests of all people are open (the setting %s); try again later", e.Setting)
+		return fmt.Sprintf("too many requests are open in total (the setting %s); try again later", e.Setting)
 	}
 	return fmt.Sprintf("too many of your requests are open (the setting %s); end one first", e.Setting)
 }

@@ -171,7 +171,7 @@ func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 	if c.Private || c.InPrivateTurn {
 		switch v.Viewer {
 		case Nobody:
-			return none, &api.Error{Code: "signed_out", Message: "this result is for who asked for it; sign in first"}
+			return none, &api.Error{Code: "signed_out", Message: "this result is private to its requester; sign in first"}
 		case Other:
 			return none, errNoLink
 		}

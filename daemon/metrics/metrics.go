@@ -97,13 +97,13 @@ func New(opt Options) *Metrics {
 		m.registry.MustRegister(v)
 		return v
 	}
-	calls := counter("calls_total", "Calls of tools that ended, by how.", "server", "tool", "outcome", "surface")
+	calls := counter("calls_total", "Calls of tools that ended, by outcome.", "server", "tool", "outcome", "surface")
 	m.calls = newFamily(mostTools, func(k call) prometheus.Counter {
 		return calls.WithLabelValues(label(k.server), label(k.tool), label(string(k.outcome)), label(string(k.surface)))
 	}, func(k call) call { k.tool = Other; return k }, func(k call) call { k.server = Other; return k })
 	callTimes := histogram("call_duration_seconds", "Time from sending a call to its result.", callTime, "server")
 	m.callTime = newFamily(mostServers, func(server string) prometheus.Observer { return callTimes.WithLabelValues(label(server)) }, other)
-	callErrors := counter("call_errors_total", "Calls of tools that did not succeed, by the code of the error.", "server", "code")
+	callErrors := counter("call_errors_total", "Calls of tools that failed, by error code.", "server", "code")
 	m.callErrors = newFamily(mostServers, func(k callError) prometheus.Counter {
 		return callErrors.WithLabelValues(label(k.server), label(string(k.code)))
 	}, func(k callError) callError { k.server = Other; return k })
@@ -113,13 +113,13 @@ func New(opt Options) *Metrics {
 	}, func(k call) call { k.tool = Other; return k })
 	metaTimes := histogram("meta_tool_duration_seconds", "Time that the meta-tools took.", metaTime, "tool")
 	m.metaTime = newFamily(mostServers, func(tool string) prometheus.Observer { return metaTimes.WithLabelValues(label(tool)) }, other)
-	rejected := counter("calls_rejected_total", "Calls that were turned away before they became one: unknown, forbidden, with arguments that do not fit, over a limit.", "code", "surface")
+	rejected := counter("calls_rejected_total", "Calls that were rejected before they were stored: unknown, forbidden, with invalid arguments, over a limit.", "code", "surface")
 	m.rejected = newFamily(mostServers, func(k rejection) prometheus.Counter {
 		return rejected.WithLabelValues(label(string(k.code)), label(string(k.surface)))
 	}, func(k rejection) rejection { k.code = Other; return k })
-	decisions := histogram("approval_wait_seconds", "Time that a call waited until somebody decided, or its time was over.", waitTime, "decision")
+	decisions := histogram("approval_wait_seconds", "Time until a pending call was decided or expired.", waitTime, "decision")
 	m.decisions = newFamily(mostServers, func(verb string) prometheus.Observer { return decisions.WithLabelValues(label(verb)) }, other)
-	modelCalls := counter("model_calls_total", "Requests to models, by how they ended.", "provider", "model", "outcome")
+	modelCalls := counter("model_calls_total", "Requests to models, by outcome.", "provider", "model", "outcome")
 	m.models.calls = newFamily(mostModels, func(k modelCall) prometheus.Counter {
 		return modelCalls.WithLabelValues(label(k.provider), label(k.name), label(k.outcome))
 	}, func(k modelCall) modelCall { k.model = otherModel(k.model); return k })
@@ -129,9 +129,9 @@ func New(opt Options) *Metrics {
 	m.models.tokens = newFamily(4*mostModels, func(k modelTokens) prometheus.Counter {
 		return tokens.WithLabelValues(label(k.provider), label(k.name), k.kind)
 	}, func(k modelTokens) modelTokens { k.model = otherModel(k.model); return k })
-	cost := counter("model_cost_usd_total", "What models cost, where their price is known.", "provider", "model")
+	cost := counter("model_cost_usd_total", "Cost of models, if their price is known.", "provider", "model")
 	m.models.cost = newFamily(mostModels, func(k model) prometheus.Counter { return cost.WithLabelValues(label(k.provider), label(k.name)) }, otherModel)
-	unpriced := counter("model_unpriced_calls_total", "Requests to models whose price nobody knows.", "provider", "model")
+	unpriced := counter("model_unpriced_calls_total", "Requests to models whose price is unknown.", "provider", "model")
 	m.models.unpriced = newFamily(mostModels, func(k model) prometheus.Counter {
 		return unpriced.WithLabelValues(label(k.provider), label(k.name))
 	}, otherModel)

@@ -92,7 +92,7 @@ func (w withOwners) Notify(ctx context.Context, i store.Incident) (string, error
 	handle, err := w.Notifier.Notify(ctx, i)
 	if err == nil && i.State == store.IncidentOpen && (i.Kind == alert.LoginLost || i.Kind == alert.TokenEnds) {
 		if failed := w.alerts.Owner(ctx, i); failed != nil {
-			w.alerts.Log.Warn("telling the owners of an incident", "id", i.ID, "err", failed)
+			w.alerts.Log.Warn("notifying the owners of an incident", "id", i.ID, "err", failed)
 		}
 	}
 	return handle, err
@@ -175,7 +175,7 @@ func (a *Alerts) Test(ctx context.Context, by store.Caller, _ api.Empty) (none a
 		return none, err
 	}
 	if to == nil {
-		return none, fmt.Errorf("%w destination: alerts.to is not set, so nobody is told; nizectl config set alerts.to https://…", store.ErrInvalid)
+		return none, fmt.Errorf("%w destination: alerts.to is not set, so alerts have no recipient; nizectl config set alerts.to https://…", store.ErrInvalid)
 	}
 	now := a.Now()
 	i := store.Incident{
@@ -189,7 +189,7 @@ func (a *Alerts) Test(ctx context.Context, by store.Caller, _ api.Empty) (none a
 	}
 	a.Store.AddEvent(by, store.Event{Kind: "incident.test", Subject: i.ID, Outcome: outcome})
 	if sendErr != nil {
-		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("the test message was not taken: %v", sendErr)}
+		return none, &api.Error{Code: "unavailable", Message: fmt.Sprintf("the test message was rejected: %v", sendErr)}
 	}
 	a.Again()
 	return api.AlertTest{ID: i.ID, To: to.Name, Signed: to.Signed}, nil

@@ -53,7 +53,7 @@ func (c chatAlerts) Notify(ctx context.Context, i store.Incident) (string, error
 			})
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("telling %s: %w", at.Channel, err))
+			failed = errors.Join(failed, fmt.Errorf("notifying %s: %w", at.Channel, err))
 			message = stands[at.Channel]
 		}
 		if message != "" {
@@ -184,7 +184,7 @@ func (c *Chats) TellPerson(ctx context.Context, user string, at store.Surface, i
 			return true, nil
 		}
 		if !errors.Is(err, store.ErrNotFound) && bot.Health().State != bots.Stopped {
-			failed = errors.Join(failed, fmt.Errorf("telling on %s: %w", bot.Title(), err))
+			failed = errors.Join(failed, fmt.Errorf("sending a message on %s: %w", bot.Title(), err))
 		}
 	}
 	return false, failed

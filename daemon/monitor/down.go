@@ -50,9 +50,9 @@ func downWords(server string, lasts time.Duration, told bool) store.Text {
 	}
 	span := store.Span(store.SpanText(lasts))
 	if told {
-		return store.Textf("server %s has been unreachable for %s, and the admins were told", server, span)
+		return store.Textf("server %s has been unreachable for %s, and the admins were notified", server, span)
 	}
-	return store.Textf("server %s has been unreachable for %s; the admins are told if that lasts", server, span)
+	return store.Textf("server %s has been unreachable for %s; the admins will be notified if that continues", server, span)
 }
 
 // adminsKnow reports whether an alert about the server was delivered.

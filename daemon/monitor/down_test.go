@@ -12,9 +12,9 @@ func TestDownWords(t *testing.T) {
 		told  bool
 		want  string
 	}{
-		{300 * time.Millisecond, false, "server box has been unreachable for 1s; the admins are told if that lasts"},
-		{12 * time.Minute, true, "server box has been unreachable for 12m, and the admins were told"},
-		{90*time.Minute + 20*time.Second, true, "server box has been unreachable for 1h30m, and the admins were told"},
+		{300 * time.Millisecond, false, "server box has been unreachable for 1s; the admins will be notified if that continues"},
+		{12 * time.Minute, true, "server box has been unreachable for 12m, and the admins were notified"},
+		{90*time.Minute + 20*time.Second, true, "server box has been unreachable for 1h30m, and the admins were notified"},
 	} {
 		if got := downWords("box", test.lasts, test.told); got.String() != test.want {
 			t.Errorf("%v: %q, want %q", test.lasts, got, test.want)

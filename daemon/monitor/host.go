@@ -74,7 +74,7 @@ func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 		Cure: "nizectl backup nize-copy.db",
 	}
 	audit := alert.Symptom{
-		Key: alert.Key{Kind: alert.AuditFailed, Subject: "trail"}, Title: store.Textf("The audit trail does not hold"),
+		Key: alert.Key{Kind: alert.AuditFailed, Subject: "trail"}, Title: store.Textf("The audit trail failed verification"),
 		Cure: "nizectl audit verify",
 	}
 	for _, job := range []struct {
@@ -87,7 +87,7 @@ func (m *Monitor) scheduled(_ context.Context, r *alert.Result) error {
 			return store.Textf("No new copy of the database was made: %s", store.ErrText(err))
 		}},
 		{m.Runs.Audit(), "audit.schedule", audit, func(err error) store.Text {
-			return store.Textf("Somebody or something changed or removed an event: %s", store.ErrText(err))
+			return store.Textf("An event was changed or removed: %s", store.ErrText(err))
 		}},
 	} {
 		switch {
@@ -118,7 +118,7 @@ func (m *Monitor) clocks(ctx context.Context, r *alert.Result) error {
 		})
 	}
 	if _, err := m.Clocks.ClockApart(); err != nil {
-		wrong("the nized that works", store.Plain(err.Error()))
+		wrong("the active node", store.Plain(err.Error()))
 	}
 	list, err := m.Clocks.Replicas(ctx)
 	for _, o := range list {
@@ -148,7 +148,7 @@ func (m *Monitor) migration(_ context.Context, r *alert.Result) error {
 	r.Wrong = append(r.Wrong, alert.Symptom{
 		Key:   alert.Key{Kind: alert.Migration, Subject: fmt.Sprintf("schema %d", note.To)},
 		Title: store.Textf("The upgrade of the database to schema %d failed", note.To),
-		Text:  store.Textf("At %s: %s. Nothing was changed; start the newer nized again when that is mended.", note.At.UTC().Format("2006-01-02 15:04 MST"), store.Line(note.Error)),
+		Text:  store.Textf("At %s: %s. Nothing was changed; start the newer nized again when that is fixed.", note.At.UTC().Format("2006-01-02 15:04 MST"), store.Line(note.Error)),
 		Cure:  cure,
 	})
 	return nil
@@ -172,7 +172,7 @@ func (m *Monitor) chats(ctx context.Context, r *alert.Result) error {
 		if b.State != bots.Connected {
 			r.Wrong = append(r.Wrong, alert.Symptom{
 				Key: alert.Key{Kind: alert.BotDown, Subject: b.Name}, Title: store.Textf("The bot on %s is down", b.Name),
-				Text: withCause(store.Textf("Nobody there is answered."), store.Line(b.LastError)), Cure: "nizectl bots status",
+				Text: withCause(store.Textf("It answers no one there."), store.Line(b.LastError)), Cure: "nizectl bots status",
 			})
 		}
 	}

@@ -78,11 +78,11 @@ func loginLost(server store.Server, h store.Holder, name string) alert.Symptom {
 	a := alert.Symptom{
 		Key:   alert.Key{Kind: alert.LoginLost, Subject: server.Name},
 		Title: store.Textf("Server %s refuses its credential", server.Name),
-		Text:  store.Textf("It answers that nobody is signed in, so its tools can't be called."),
+		Text:  store.Textf("It responds that nize is not signed in, so its tools can't be called."),
 		Cure:  "nizectl credentials set " + server.Name + " " + key,
 	}
 	if key == store.LoginName {
-		a.Title = store.Textf("Nobody is signed in at server %s", server.Name)
+		a.Title = store.Textf("No one is signed in to server %s", server.Name)
 		a.Cure = "nizectl servers login " + server.Name
 	}
 	signs := key == store.LoginName
@@ -92,13 +92,13 @@ func loginLost(server store.Server, h store.Holder, name string) alert.Symptom {
 		a.Users = []string{h.Owner}
 		a.Title, a.Cure = store.Textf("Server %s refuses the credential of %s", server.Name, name), a.Cure+" --scope user --owner "+h.Owner
 		if signs {
-			a.Title, a.Cure = store.Textf("%s is not signed in at server %s any more", name, server.Name), "/nize credentials connect "+server.Name
+			a.Title, a.Cure = store.Textf("%s is no longer signed in to server %s", name, server.Name), "/nize credentials connect "+server.Name
 		}
 	case "team":
 		a.Subject += " " + h.Label()
 		a.Title, a.Cure = store.Textf("Server %s refuses the credential of %s", server.Name, h.Label()), a.Cure+" --scope team --owner "+h.Owner
 		if signs {
-			a.Title, a.Cure = store.Textf("%s is not signed in at server %s any more", h.Label(), server.Name), "nizectl servers login "+server.Name+" --team "+h.Owner
+			a.Title, a.Cure = store.Textf("%s is no longer signed in to server %s", h.Label(), server.Name), "nizectl servers login "+server.Name+" --team "+h.Owner
 		}
 	}
 	return a
@@ -144,9 +144,9 @@ func (m *Monitor) heldTools(ctx context.Context, server string, r *alert.Result)
 }
 
 func toolHeld(t store.Tool) alert.Symptom {
-	why := store.Textf("its definition is new and nobody has accepted it")
+	why := store.Textf("its definition is new and has not been accepted")
 	if t.Accepted != "" && t.Accepted != t.Pin {
-		why = store.Textf("its definition is another than the accepted one")
+		why = store.Textf("its definition differs from the accepted one")
 	}
 	if len(t.Findings) > 0 {
 		why = store.Textf("%s (%s)", why, store.Line(strings.Join(t.Findings, "; ")))

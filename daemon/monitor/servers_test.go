@@ -18,9 +18,9 @@ func TestLoginLost(t *testing.T) {
 		owner, title, cure string
 		users              []string
 	}{
-		{"", "Nobody is signed in at server far", "nizectl servers login far", nil},
-		{"u1", "Ann is not signed in at server far any more", "/nize credentials connect far", []string{"u1"}},
-		{"team:slack:T1", "team:slack:T1 is not signed in at server far any more", "nizectl servers login far --team slack:T1", nil},
+		{"", "No one is signed in to server far", "nizectl servers login far", nil},
+		{"u1", "Ann is no longer signed in to server far", "/nize credentials connect far", []string{"u1"}},
+		{"team:slack:T1", "team:slack:T1 is no longer signed in to server far", "nizectl servers login far --team slack:T1", nil},
 	} {
 		a := loginLost(far, store.ParseHolder(test.owner), "Ann")
 		if a.Title.String() != test.title || a.Cure != test.cure || !slices.Equal(a.Users, test.users) {

@@ -56,7 +56,7 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 			s.Database.RoundTrip = float64(trip.Microseconds()) / 1000
 		}
 		if err != nil { // its contents can't be counted
-			s.Warnings = append(s.Warnings, "the database does not answer; what must be recorded is refused until it does: nizectl doctor")
+			s.Warnings = append(s.Warnings, "the database does not respond; calls that must be recorded are refused until it does: nizectl doctor")
 			return s, nil
 		}
 		if by.IsAdmin() {

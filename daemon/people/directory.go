@@ -64,7 +64,7 @@ func (d *Directory) Find(ctx context.Context, who string) (store.User, error) {
 	for i, u := range named {
 		ids[i] = u.ID
 	}
-	return store.User{}, store.Errorf("%w user %q: several have that name; say which by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
+	return store.User{}, store.Errorf("%w user %q: several people have that name; choose one by id: %s", store.ErrInvalid, who, strings.Join(ids, ", "))
 }
 
 // Owner returns the user whose records a request is about: the caller or, if the caller is
@@ -74,7 +74,7 @@ func (d *Directory) Owner(ctx context.Context, by store.Caller, who string) (str
 		return by.User, nil
 	}
 	if !by.IsAdmin() {
-		return "", store.Mark(fmt.Errorf("only admins may look after other people's records"), store.ErrRefused)
+		return "", store.Mark(fmt.Errorf("only admins may manage other people's records"), store.ErrRefused)
 	}
 	u, err := d.Find(ctx, who)
 	return u.ID, err
@@ -120,7 +120,7 @@ func (d *Directory) Group(ctx context.Context, name string) (store.Group, error)
 func (d *Directory) GroupsOf(ctx context.Context, by store.Caller) []string {
 	names, err := d.Memberships.GroupsOf(ctx, by.User)
 	if err != nil {
-		d.Log.Warn("reading groups; the caller counts as in none", "err", err)
+		d.Log.Warn("reading groups; treating the caller as in none", "err", err)
 	}
 	return names
 }
@@ -185,7 +185,7 @@ func (d *Directory) WhoMay(ctx context.Context, by store.Caller, who []string) (
 	case len(who) == 1 && who[0] == "admins":
 		return who, nil
 	case slices.Contains(who, "admins"):
-		return nil, fmt.Errorf("%w audience: admins may use everything; leave them out where others are named", store.ErrInvalid)
+		return nil, fmt.Errorf("%w audience: admins may use everything; leave them out if others are named", store.ErrInvalid)
 	}
 	return d.Audience(ctx, by, who)
 }

@@ -145,7 +145,7 @@ func (g *Groups) Add(ctx context.Context, by store.Caller, req api.AddGroupReque
 	}
 	if one.Live() {
 		if one, err = g.Store.RecordGroupCheck(ctx, by, one.Name, seen); err != nil {
-			return none, fmt.Errorf("noting who is in group %s: %w", req.Name, err)
+			return none, fmt.Errorf("storing the members of group %s: %w", req.Name, err)
 		}
 		g.Live.add(one)
 	}

@@ -88,7 +88,7 @@ func (l *Leavers) Export(ctx context.Context, by store.Caller, req api.ExportUse
 		return err
 	}
 	if u.ID != by.User && req.Reason == "" {
-		return fmt.Errorf("%w export: it holds what %s said; say why with --reason, which is kept in the audit", store.ErrInvalid, req.ID)
+		return fmt.Errorf("%w export: it contains what %s wrote; give a reason with --reason, which is kept in the audit", store.ErrInvalid, req.ID)
 	}
 	if err := NoteReading(ctx, l.Store, by, "user.export", u.ID, req.Reason); err != nil { // the event must be recorded first, and the newest calls must be included
 		return err
@@ -136,7 +136,7 @@ func (l *Leavers) exported(ctx context.Context, by store.Caller, who string) (st
 		return u, fmt.Errorf("reading user %s: %w", by.User, err)
 	}
 	if who != u.ID && who != u.Name && !hasIdentity(u, who) {
-		return u, store.Mark(fmt.Errorf("only admins may look after other people's records"), store.ErrRefused)
+		return u, store.Mark(fmt.Errorf("only admins may manage other people's records"), store.ErrRefused)
 	}
 	return u, nil
 }

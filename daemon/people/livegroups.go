@@ -188,11 +188,11 @@ func (l *LiveGroups) check(ctx context.Context, name string, c *checks) {
 	case errors.Is(stored, store.ErrNotFound): // the group was removed in the meantime
 		l.remove(name)
 	case stored != nil && ctx.Err() == nil:
-		l.log.Error("noting who is in a group", "group", name, "err", stored)
+		l.log.Error("storing a group's members", "group", name, "err", stored)
 	case err != nil && was.IsZero():
-		l.log.Warn("who is in a group can't be looked up; it opens nothing after five minutes", "group", name, "err", err)
+		l.log.Warn("a group's members can't be looked up; it grants nothing after five minutes", "group", name, "err", err)
 	case err == nil && !was.IsZero():
-		l.log.Info("who is in a group is known again", "group", name)
+		l.log.Info("a group's members can be looked up again", "group", name)
 	}
 }
 

@@ -25,7 +25,7 @@ func NoteReading(ctx context.Context, t Trail, by store.Caller, kind, subject, r
 	}
 	t.AddEvent(by, store.Event{Kind: kind, Subject: subject, Data: data})
 	if err := t.Flush(ctx); err != nil {
-		return fmt.Errorf("noting who reads %s: %w", subject, err)
+		return fmt.Errorf("recording who reads %s: %w", subject, err)
 	}
 	return nil
 }

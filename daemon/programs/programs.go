@@ -42,7 +42,7 @@ func (use UseKey) Project(ctx context.Context, key string) (none project.Project
 	_, of, err := use(ctx, hash)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return none, rounds.Unauthenticated("Invalid authorization format: x-api-key is not known here")
+		return none, rounds.Unauthenticated("Invalid authorization format: x-api-key is unknown")
 	case errors.Is(err, store.ErrRefused):
 		return none, rounds.Unauthenticated("Invalid authorization format: x-api-key was revoked")
 	}

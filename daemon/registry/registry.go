@@ -137,7 +137,7 @@ func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name
 func (r *Registry) get(ctx context.Context, path string, query url.Values, into any) error {
 	address := r.Address()
 	if address == Off {
-		return store.Mark(fmt.Errorf("no registry is asked, since registry.url is off"), store.ErrRefused)
+		return store.Mark(fmt.Errorf("registry lookups are disabled (registry.url is off)"), store.ErrRefused)
 	}
 	if err := CheckAddress(address); err != nil {
 		return fmt.Errorf("%w registry.url: %w", store.ErrInvalid, err)

@@ -75,9 +75,9 @@ func (s *state) take(req Request) (decide []*proposal, _ error) {
 		case a.Digest != p.Digest:
 			return nil, conflict(param+".digest", "%s.digest is not that of call %s: look at the call again", param, p.ID)
 		case differs(cmp.Or(p.Approve, approve[p]), a.Approve):
-			return nil, conflict(param+".approve", "call %s was decided otherwise", p.ID)
+			return nil, conflict(param+".approve", "call %s has a different decision", p.ID)
 		case p.Approve == nil && p.Done:
-			return nil, conflict(param+".id", "call %s needs no decision any more", p.ID)
+			return nil, conflict(param+".id", "call %s no longer needs a decision", p.ID)
 		case approve[p] != nil: // a duplicate in this request
 		case p.Approve == nil:
 			approve[p] = a.Approve

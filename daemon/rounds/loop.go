@@ -466,7 +466,7 @@ func (e *Engine) howAllowed(ctx context.Context, of project.Project, t offered, 
 		return ""
 	}
 	pattern := t.patterns()[0]
-	return fmt.Sprintf("tool %s of MCP server %s is waiting for approval although require_approval is never: an admin can let it run without one (nizectl projects unattended %s --add %s)",
+	return fmt.Sprintf("tool %s of MCP server %s needs approval although require_approval is never: an admin can let it run without it (nizectl projects unattended %s --add %s)",
 		strings.TrimPrefix(pattern, slugOf(t.Label)+":"), t.Label, of.Name, pattern)
 }
 

@@ -113,7 +113,7 @@ func (s *state) open() bool {
 // stopped returns the error of a round that has not ended but that no request is working
 // on.
 func stopped() *Error {
-	return &Error{Type: Internal, Message: "the round was cut off: go on with it by its round_id", status: http.StatusInternalServerError}
+	return &Error{Type: Internal, Message: "the round was interrupted: continue it by its round_id", status: http.StatusInternalServerError}
 }
 
 func (s *state) answer() Answer {

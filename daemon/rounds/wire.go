@@ -231,7 +231,7 @@ func TooManyStreams(why error) *Error {
 
 // tooMany returns the error if the limit of rounds is reached.
 func tooMany(whose string, most int) *Error {
-	return &Error{Type: RateLimited, Message: fmt.Sprintf("%s has %d rounds at work, and no more at once; send it again in a moment", whose, most), status: http.StatusTooManyRequests, wait: 1}
+	return &Error{Type: RateLimited, Message: fmt.Sprintf("%s has %d rounds in progress, which is the limit; send it again in a moment", whose, most), status: http.StatusTooManyRequests, wait: 1}
 }
 
 // InternalError returns the error for a cause that only the log shows.

@@ -281,7 +281,7 @@ func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value stri
 		return api.Setting{}, notPersonal(k)
 	}
 	if user == "" && k.UserOnly {
-		return api.Setting{}, fmt.Errorf("%s is each person's own: %w a value for the system; set somebody's with --user", key, store.ErrInvalid)
+		return api.Setting{}, fmt.Errorf("%s is a personal setting: %w a system value; set a person's with --user", key, store.ErrInvalid)
 	}
 	if user == "" && !by.IsAdmin() {
 		return api.Setting{}, store.Mark(fmt.Errorf("only admins set the system's %s; set your own with --user", key), store.ErrRefused)
@@ -312,7 +312,7 @@ func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value stri
 }
 
 func notPersonal(k store.Key) error {
-	return store.Errorf("%w setting: %s is the system's, and nobody has a value of their own", store.ErrInvalid, k.Name)
+	return store.Errorf("%w setting: %s is a system setting; people can't have a value of their own", store.ErrInvalid, k.Name)
 }
 
 // checkStorable returns an error for keys that a stored system value can't change: those

@@ -41,7 +41,7 @@ func readFile(path string, named bool, channel IsChannel) (values map[string]fil
 	case !fi.Mode().IsRegular():
 		return nil, Entries{}, fmt.Errorf("%w configuration %s: it is not a regular file", store.ErrInvalid, path)
 	case fi.Mode().Perm()&0o002 != 0:
-		return nil, Entries{}, fmt.Errorf("%w configuration %s: everybody may write it (%04o), and it says who must approve what; chmod o-w %s", store.ErrInvalid, path, fi.Mode().Perm(), path)
+		return nil, Entries{}, fmt.Errorf("%w configuration %s: everyone can write it (%04o), and it defines who must approve what; chmod o-w %s", store.ErrInvalid, path, fi.Mode().Perm(), path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
@@ -173,7 +173,7 @@ func (w *walker) put(table []string, n *unstable.Node) error {
 		return &lineError{line, fmt.Errorf("%w setting %s: line %d has it already", store.ErrInvalid, name, old.line)}
 	}
 	if k.UserOnly {
-		return &lineError{line, fmt.Errorf("%w setting %s: it is each person's own; nizectl config set --user sets it", store.ErrInvalid, name)}
+		return &lineError{line, fmt.Errorf("%w setting %s: it is a personal setting; set it with nizectl config set --user", store.ErrInvalid, name)}
 	}
 	text, err := textOf(k, v)
 	if err == nil {

@@ -131,7 +131,7 @@ func (l *Layers) decide(at *snapshot, k store.Key) (setValue, error) {
 			continue
 		}
 		if k.UserOnly {
-			return setValue{}, fmt.Errorf("%s %s: %w setting %s: it is each person's own; nizectl config set --user sets it", v.source, v.where, store.ErrInvalid, k.Name)
+			return setValue{}, fmt.Errorf("%s %s: %w setting %s: it is a personal setting; set it with nizectl config set --user", v.source, v.where, store.ErrInvalid, k.Name)
 		}
 		value, err := checkValue(k, v.value, l.src.IsChannel)
 		if err != nil {

@@ -145,7 +145,7 @@ func TestStepLimit(t *testing.T) {
 		{ada, "ada", steps, "51", "at most 50 (agent.tools.maxSteps.limit", "50"},
 		{admin, "ada", steps, "99", "at most 50", "50"},
 		{admin, "", steps, "51", "at most 50", "50"},
-		{ada, "ada", limit, "90", "is the system's", "50"},
+		{ada, "ada", limit, "90", "is a system setting", "50"},
 		{ada, "", limit, "90", "only admins", "50"},
 		{admin, "", limit, "30", "", "30"},
 		{ada, "ada", steps, "31", "at most 30", "30"},

@@ -96,10 +96,10 @@ func (s *Server) checkScopes(scopes []string) error {
 	for _, one := range scopes {
 		if expose.IsScope(one) {
 			if err := expose.Check(one, s.CheckPattern); err != nil {
-				return errors.New("a scope is not known here")
+				return errors.New("unknown scope")
 			}
 		} else if p, ok := strings.CutPrefix(one, "tools:"); !ok || p == "" || len(p) > 200 {
-			return errors.New("a scope is not known here: use mcp, tools:PATTERN or expose:MODE")
+			return errors.New("unknown scope: use mcp, tools:PATTERN or expose:MODE")
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	for name, values := range q {
 		if len(values) > 1 && name != "resource" {
-			s.problem(w, r, http.StatusBadRequest, store.Textf("The client asked in a way that can't be right: something stands in its address twice."))
+			s.problem(w, r, http.StatusBadRequest, store.Textf("The client's request is invalid: its address contains a parameter twice."))
 			return
 		}
 	}
@@ -131,7 +131,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	wrong := (*oauthError)(nil)
 	switch {
 	case errors.As(err, &wrong):
-		s.problem(w, r, http.StatusBadRequest, store.Textf("The client is not known here: %s.", wrong.text))
+		s.problem(w, r, http.StatusBadRequest, store.Textf("The client is unknown: %s.", wrong.text))
 		return
 	case errors.Is(err, errTooMany):
 		w.Header().Set("Retry-After", "60")
@@ -142,10 +142,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."))
 		return
 	case !one.redirect(q.Get("redirect_uri")) || !s.clients.allows(q.Get("redirect_uri")):
-		s.problem(w, r, http.StatusBadRequest, store.Textf("The client wants to take its code to an address that it did not register."))
+		s.problem(w, r, http.StatusBadRequest, store.Textf("The client did not register the address to which its code would be sent."))
 		return
 	case !s.clients.admits(one, q.Get("redirect_uri")):
-		s.problem(w, r, http.StatusBadRequest, store.Textf("An admin does not let people sign in to this client."))
+		s.problem(w, r, http.StatusBadRequest, store.Textf("An admin does not allow people to sign in to this client."))
 		return
 	}
 	asked := oauth.Request{
@@ -232,7 +232,7 @@ func Navigates(r *http.Request) bool {
 
 // notHere responds to a request that is not a navigation.
 func (s *Server) notHere(w http.ResponseWriter, r *http.Request) {
-	s.problem(w, r, http.StatusForbidden, store.Textf("A sign-in begins only in a window of its own. Open this address in your browser."))
+	s.problem(w, r, http.StatusForbidden, store.Textf("A sign-in must start in a window of its own. Open this address in your browser."))
 }
 
 // id returns the id of the request that belongs to a cookie.

@@ -73,7 +73,7 @@ func (c *clients) find(ctx context.Context, id, from string) (client, error) {
 	}
 	r, err := c.store.GetClient(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return client{}, &oauthError{"invalid_client", "the client is not known here; it may register again"}
+		return client{}, &oauthError{"invalid_client", "the client is unknown; it may register again"}
 	}
 	return client{ID: r.ID, Name: r.Name, Redirects: r.Redirects}, err
 }

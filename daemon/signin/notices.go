@@ -50,7 +50,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) tell(ctx context.Context) (left bool) {
 	all, err := s.Notices.ListNotices(ctx)
 	if err != nil && ctx.Err() == nil {
-		s.Log.Error("telling people of their sign-ins", "err", err)
+		s.Log.Error("notifying people of their sign-ins", "err", err)
 	}
 	for _, n := range all {
 		if !n.Told.IsZero() {
@@ -58,14 +58,14 @@ func (s *Server) tell(ctx context.Context) (left bool) {
 		}
 		if _, err := s.Tell(ctx, n.User, n.Surface, n.ID, n.Since, noticeText(n)); err != nil {
 			if ctx.Err() == nil {
-				s.Log.Warn("a person is told of a sign-in later", "user", n.User, "err", err)
+				s.Log.Warn("a sign-in notice will be retried", "user", n.User, "err", err)
 			}
 			left = true
 			continue
 		}
 		n.Told = s.Now()
 		if err := s.Notices.PutNotice(context.WithoutCancel(ctx), n); err != nil {
-			s.Log.Error("noting that a person was told", "err", err)
+			s.Log.Error("recording that a sign-in notice was delivered", "err", err)
 			left = true
 		}
 	}
@@ -77,7 +77,7 @@ func noticeText(n oauth.Notice) store.Text {
 	if n.Kind == oauth.NewBrowser {
 		return store.Textf("A browser is signed in to nize as you: %s, from %s. If that was not you, sign it out on the page /login, or tell an admin: nizectl login revoke %s", n.Agent, n.Address, n.ID)
 	}
-	return store.Textf("What you had signed in to %s was ended: a secret of it was used twice, the second time from %s. A client that is out of step does that, and a thief. Sign in again.", n.Name, n.Address)
+	return store.Textf("Your sign-in to %s was revoked: one of its secrets was used twice, the second time from %s. A client that is out of step can cause this, and so can a thief. Sign in again.", n.Name, n.Address)
 }
 
 // beginSession signs a browser in and notifies its person.
@@ -100,8 +100,8 @@ func (s *Server) Alarms(ctx context.Context) ([]alert.Symptom, error) {
 			continue
 		}
 		one := alert.Symptom{Key: alert.Key{Kind: alert.SignIn, Subject: n.ID}, Cure: "nizectl audit --kind signin", Users: []string{n.User},
-			Title: store.Textf("What was signed in to %s was ended: a secret of it was used twice", n.Name),
-			Text:  store.Textf("The second use came from %s. A client that is out of step does that, and a thief. Its owner signs in again.", n.Address)}
+			Title: store.Textf("A sign-in to %s was revoked: one of its secrets was used twice", n.Name),
+			Text:  store.Textf("The second use came from %s. A client that is out of step can cause this, and so can a thief. Its owner must sign in again.", n.Address)}
 		if n.Kind == oauth.NotMe {
 			if names == nil {
 				if names, err = s.Directory.Names(ctx); err != nil {
@@ -112,8 +112,8 @@ func (s *Server) Alarms(ctx context.Context) ([]alert.Symptom, error) {
 			if n.Name == "" {
 				client = store.Textf("a browser")
 			}
-			one.Title = store.Textf("%s denied a sign-in that they did not ask for", names[n.User])
-			one.Text = store.Textf("It came from %s (%s), for %s. Who sent them its code may be after their account.", n.Address, n.Agent, client)
+			one.Title = store.Textf("%s denied a sign-in that they did not request", names[n.User])
+			one.Text = store.Textf("It came from %s (%s), for %s. Whoever sent them its code may be after their account.", n.Address, n.Agent, client)
 		}
 		list = append(list, one)
 	}

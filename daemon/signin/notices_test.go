@@ -98,7 +98,7 @@ func TestNotices(t *testing.T) {
 	if err != nil || len(alarms) != 2 {
 		t.Fatalf("alarms: %+v %v", alarms, err)
 	}
-	for i, want := range []string{"What was signed in to Editor was ended", "ann denied a sign-in"} {
+	for i, want := range []string{"A sign-in to Editor was revoked", "ann denied a sign-in"} {
 		if !strings.HasPrefix(alarms[i].Title.String(), want) || alarms[i].Users[0] != ann.ID {
 			t.Errorf("alarm %d: %+v, want %s", i, alarms[i], want)
 		}

@@ -80,7 +80,7 @@ func (s *Server) oneMoment(w http.ResponseWriter, r *http.Request, next string) 
 // account.
 func (s *Server) companyPage(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "" {
-		s.problem(w, r, http.StatusServiceUnavailable, store.Textf("Browsers sign in with the company's account alone here, and no identity provider is set. An admin sets one with nizectl identity oidc set, or sets oidc.required to false."))
+		s.problem(w, r, http.StatusServiceUnavailable, store.Textf("Browsers sign in only with the company's account here, and no identity provider is set. An admin sets one with nizectl identity oidc set, or sets oidc.required to false."))
 		return
 	}
 	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Sign in to nize"), Data: message{Text: store.Textf("You sign in here with your account at %s.", name), Link: CompanyPath, Label: store.Textf("Continue with %s", name), Button: true}})
@@ -91,7 +91,7 @@ func (s *Server) companyPage(w http.ResponseWriter, r *http.Request, name string
 func (s *Server) finished(w http.ResponseWriter, r *http.Request, asked oauth.Request, next string) {
 	title, text := store.Textf("You are signed in to %s", asked.Name), store.Textf("You can close this page.")
 	if asked.Ended == oauth.Denied {
-		title = store.Textf("%s was not let in", asked.Name)
+		title = store.Textf("%s was denied access", asked.Name)
 	}
 	messagePage.Write(w, r, http.StatusOK, pages.Page{Title: title, Next: next, Data: message{Text: text, Link: next, Label: store.Textf("Go back to %s", asked.Name)}})
 }
@@ -165,7 +165,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 	}
 	v := requestView{
 		ID: asked.ID, Form: FormToken(cookie), Code: codeOf(cookie),
-		Ask:     store.Textf("Nobody is signed in here yet. Confirm this code where nize knows you:"),
+		Ask:     store.Textf("You are not signed in here yet. Confirm this code where nize already knows you:"),
 		Command: store.Textf("In Slack, Discord or nizectl chat, write"),
 		Admin:   store.Textf("or an admin runs"),
 		Number:  store.Textf("The six digits that you get there"), Submit: store.Textf("Sign in"),
@@ -176,7 +176,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 		if name != "" {
 			v.Company = store.Textf("Continue with %s", name)
 		}
-		v.Ask = store.Textf("Or confirm this code where nize knows you:")
+		v.Ask = store.Textf("Or confirm this code where nize already knows you:")
 		if only {
 			v.Ask = store.Textf("You sign in here with your account at %s.", name)
 		}
@@ -193,13 +193,13 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 		title = store.Textf("Let %s use nize?", asked.Name)
 		v.Facts = factsOf(asked)
 		if onThisComputer(asked) {
-			v.Warning = store.Textf("The code goes to a program on this computer. Go on only if you started it yourself.")
+			v.Warning = store.Textf("The code is sent to a program on this computer. Continue only if you started it yourself.")
 		}
 		if by, ok := s.Person(r); ok {
 			v.Person, v.Ask = by.Name, store.Textf("You are signed in as %s.", by.Name)
 		}
 	} else {
-		v.Secret, v.SecretLabel, v.Enter = true, store.Textf("Or what nizectl login printed behind the #"), store.Textf("Sign in with it")
+		v.Secret, v.SecretLabel, v.Enter = true, store.Textf("Or the part after the # that nizectl login printed"), store.Textf("Sign in with it")
 	}
 	requestPage.Write(w, r, status, pages.Page{Title: title, Fragment: v.Secret, Data: v})
 }
@@ -208,9 +208,9 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, asked oauth.Reques
 func factsOf(asked oauth.Request) []fact {
 	name := store.Textf("%s (an unverified name)", asked.Name)
 	if asked.Host != "" {
-		name = store.Textf("%s, as %s says", asked.Name, asked.Host)
+		name = store.Textf("%s, according to %s", asked.Name, asked.Host)
 	}
-	facts := []fact{{store.Textf("Client"), name}, {store.Textf("Takes its code to"), store.Plain(redirectHost(asked))}}
+	facts := []fact{{store.Textf("Client"), name}, {store.Textf("Sends its code to"), store.Plain(redirectHost(asked))}}
 	for _, one := range ScopeWords(asked.Scopes) {
 		facts = append(facts, fact{store.Textf("May, as you"), one})
 	}
@@ -256,7 +256,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	secret := strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("secret")), "#")
-	ended := store.Textf("This address was used, or is older than five minutes. nizectl login prints another one.")
+	ended := store.Textf("This address was already used, or is older than five minutes. Run nizectl login for a new one.")
 	asked, err := s.Store.FindRequest(r.Context(), hashLogin(secret))
 	switch {
 	case err != nil:
@@ -400,7 +400,7 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.C
 			v.Tokens.Items = append(v.Tokens.Items, one)
 		}
 	}
-	sessionsPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("What is signed in as you"), Fragment: true, Data: v})
+	sessionsPage.Write(w, r, http.StatusOK, pages.Page{Title: store.Textf("Your sign-ins"), Fragment: true, Data: v})
 }
 
 // leave ends the session or sessions that a person chose: this browser, one, or all.

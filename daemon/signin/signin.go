@@ -84,7 +84,7 @@ func (o Options) company(ctx context.Context) (name string, only bool) {
 }
 
 // errOnly is returned for other ways to sign in if the provider is the only one.
-var errOnly = store.Mark(store.Errorf("browsers sign in with the company's account alone (the setting oidc.required)"), store.ErrRefused)
+var errOnly = store.Mark(store.Errorf("browsers sign in only with the company's account (the setting oidc.required)"), store.ErrRefused)
 
 // landing returns the path to which a browser is redirected after signing in.
 func (o Options) landing(w http.ResponseWriter, r *http.Request) string {

@@ -41,7 +41,7 @@ func (f *Forwarder) Answer(ctx context.Context, list ...Served) (leave func(), d
 		in = append(in, ln)
 		accepting.Go(func() {
 			if err := s.Serve(s.Server, ln); !errors.Is(err, net.ErrClosed) {
-				f.log.Error("answering while standing by", "err", err)
+				f.log.Error("serving as a standby", "err", err)
 			}
 		})
 	}

@@ -76,14 +76,14 @@ func (c *conn) Close() error {
 }
 
 var (
-	errDial = errors.New("dialling the nized that works")
+	errDial = errors.New("dialling the active node")
 	// ErrUntrusted is returned if the owner's certificate is not trusted, so that nothing
 	// is sent to it.
-	ErrUntrusted = errors.New("the certificate of the nized that works does not hold here: have it advertise (--advertise) a name that is in it, and put its authority into a directory that SSL_CERT_DIR names here")
+	ErrUntrusted = errors.New("the active node's certificate is not trusted here: set --advertise of that node to a name in the certificate, and put its CA into a directory in SSL_CERT_DIR here")
 
-	errSilent    = errors.New("the nized that works has not said where it is reached (--advertise)")
-	errNew       = errors.New("the nized that works was not reached yet")
-	errUnreached = errors.New("the nized that works is not reached where it says (--advertise)")
+	errSilent    = errors.New("the active node has not published its address (--advertise)")
+	errNew       = errors.New("the active node was not reached yet")
+	errUnreached = errors.New("the active node can't be reached at its address (--advertise)")
 )
 
 // New returns a Forwarder, which calls owner to look up the active node.
@@ -172,7 +172,7 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		f.log.Debug("asking who works on the database", "err", err)
+		f.log.Debug("looking up the active node", "err", err)
 		return f.known
 	}
 	if now.Epoch != f.known.Epoch {
@@ -197,7 +197,7 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 // ServeHTTP forwards a request. Its Host must be one that the owner accepts.
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(Header) != "" {
-		refuse(w, http.StatusServiceUnavailable, "this nized stands by, and passes on nothing that another one passed on")
+		refuse(w, http.StatusServiceUnavailable, "this nized is a standby, and does not forward a request that was already forwarded")
 		return
 	}
 	if f.left.Load() { // the next request is for the new server of this listener
@@ -260,7 +260,7 @@ func (f *Forwarder) connect(ctx context.Context, network string, owner Owner) (n
 	case err != nil:
 		return nil, err
 	case !same:
-		return nil, errors.Join(errors.New("another one has taken over"), to.Close())
+		return nil, errors.Join(errors.New("another node has taken over"), to.Close())
 	}
 	f.wrong = nil
 	c := &conn{to, f}
@@ -277,7 +277,7 @@ func (f *Forwarder) notedLocked(err error) error {
 		err = fmt.Errorf("%w (%w)", wrong, err)
 	}
 	if wrong != f.wrong && (f.wrong != nil || wrong == ErrUntrusted) {
-		f.log.Error("nothing can be passed on", "to", f.known.Origin, "err", err)
+		f.log.Error("requests can't be forwarded", "to", f.known.Origin, "err", err)
 		f.wrong = wrong
 	}
 	return err
@@ -308,12 +308,12 @@ func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Context().Err() != nil: // the client has disconnected
 	case errors.Is(err, ErrUntrusted):
-		refuse(w, http.StatusServiceUnavailable, "this nized stands by, and does not trust the certificate of the one that works")
+		refuse(w, http.StatusServiceUnavailable, "this nized is a standby, and does not trust the active node's certificate")
 	case errors.Is(err, errDial):
-		refuse(w, http.StatusServiceUnavailable, "no nized works on the database right now")
+		refuse(w, http.StatusServiceUnavailable, "no node is active on the database right now")
 	default:
-		f.log.Warn("a request that was passed on got no answer", "path", r.URL.Path, "err", err)
-		refuse(w, http.StatusBadGateway, "the nized that works on the database is gone, and may have done what was asked")
+		f.log.Warn("a forwarded request got no response", "path", r.URL.Path, "err", err)
+		refuse(w, http.StatusBadGateway, "the active node has gone, and may have processed the request")
 	}
 }
 

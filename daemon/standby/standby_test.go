@@ -184,7 +184,7 @@ func TestPassedOn(t *testing.T) {
 	}
 	who.set(Owner{Epoch: 2, Origin: s.URL}, nil) // itself
 	_, other := serve(t, who)
-	if status, got, h := send(t, other.URL, "loop"); status != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" || !strings.Contains(got, "stands by") {
+	if status, got, h := send(t, other.URL, "loop"); status != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" || !strings.Contains(got, "is a standby") {
 		t.Errorf("a loop is %d %q", status, got)
 	}
 }

@@ -41,7 +41,7 @@ func CheckEndpoint(address string) error {
 		return errors.New("want an address such as http://127.0.0.1:4318")
 	}
 	if u.User != nil {
-		return errors.New("it holds a password, which everybody who sees the setting could read; use the environment variable OTEL_EXPORTER_OTLP_HEADERS")
+		return errors.New("it contains a password, which everyone who can see the setting could read; use the environment variable OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }
@@ -138,13 +138,13 @@ func (t *Tracer) Run(ctx context.Context) error {
 			switch {
 			case err != nil && ctx.Err() == nil && err.Error() != failing: // log repeated errors once
 				failing = err.Error()
-				t.opt.Log.Warn("traces are not sent, and lost", "err", err)
+				t.opt.Log.Warn("traces can't be sent and are lost", "err", err)
 			case err == nil && failing != "":
 				failing = ""
 				t.opt.Log.Info("traces are sent again")
 			}
 			if n := t.queue.takeLost(); n > 0 {
-				t.opt.Log.Warn("spans were lost, since the collector takes them too slowly", "spans", n)
+				t.opt.Log.Warn("spans were lost because the collector is too slow", "spans", n)
 			}
 		}
 	}

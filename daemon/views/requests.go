@@ -100,7 +100,7 @@ func (v *Views) Ask(ctx context.Context, by store.Caller, req AskRequest) (out A
 		if !v.called.Take(key, v.Now()) {
 			out = refuse(refused, "a view may call 20 tools a minute")
 		} else if leave, ok := v.enter(ctx, by, key); !ok {
-			out = refuse(refused, "five calls of this view run or wait for a yes already")
+			out = refuse(refused, "five calls of this view are already running or pending")
 		} else {
 			out, said["call"] = v.callTool(ctx, by, c, p.Name, req.Params)
 			leave(out.Pending)
@@ -282,7 +282,7 @@ func (v *Views) readResource(ctx context.Context, by store.Caller, of store.Call
 			return failed(err)
 		}
 		if !c.State.Final() {
-			return refuse(refused, "an admin wants each reading of it to be asked for")
+			return refuse(refused, "an admin requires approval for each read of it")
 		}
 		return outcomeOf(*c)
 	}
@@ -342,9 +342,9 @@ func (v *Views) tell(ctx context.Context, by store.Caller, c store.Call, tool *p
 	text, ok := t.text()
 	switch {
 	case !ok:
-		return refuse(invalidParams, "the model is told text blocks and an object, of 8 KiB together")
+		return refuse(invalidParams, "the model gets text blocks and an object, of at most 8 KiB together")
 	case c.Thread == "":
-		return refuse(refused, "the call stands in no conversation")
+		return refuse(refused, "the call is not part of a conversation")
 	}
 	return v.kept(v.Kept.PutViewContext(ctx, c.Thread, store.ViewContext{
 		Call: c.ID, Tool: c.ToolID(), User: by.User, Text: store.RedactText(text),
@@ -356,9 +356,9 @@ func (v *Views) tell(ctx context.Context, by store.Caller, c store.Call, tool *p
 func (v *Views) keep(ctx context.Context, by store.Caller, c store.Call, state json.RawMessage) Answer {
 	switch {
 	case len(state) > maxKept:
-		return refuse(invalidParams, "a view keeps 8 KiB")
+		return refuse(invalidParams, "a view can store at most 8 KiB")
 	case c.Thread == "":
-		return refuse(refused, "the call stands in no conversation")
+		return refuse(refused, "the call is not part of a conversation")
 	case len(state) == 0:
 		state = json.RawMessage("null")
 	}
@@ -369,7 +369,7 @@ func (v *Views) keep(ctx context.Context, by store.Caller, c store.Call, state j
 func (v *Views) kept(err error) Answer {
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return refuse(refused, "the model is told of eight views with a message")
+		return refuse(refused, "a message can carry the context of at most eight views")
 	case err != nil:
 		if _, known := api.FromError(err); !known {
 			v.Log.Error("keeping what a view says", "err", err)

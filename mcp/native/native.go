@@ -410,7 +410,7 @@ func (r *Registry) Run(ctx context.Context, by store.Caller, c *store.Call, _ st
 	case t == nil:
 		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("tool %s not found", c.ToolID())}
 	case t.seen.State != store.ToolAccepted || t.seen.Pin != c.Pin:
-		return nil, &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for", c.ToolID())}
+		return nil, &store.CallError{Code: store.CodeRefused, Message: store.Textf("the definition of %s differs from the one that the call was made for", c.ToolID())}
 	}
 	of, err := r.contextOf(ctx, by, c)
 	if err != nil {

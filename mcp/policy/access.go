@@ -92,7 +92,7 @@ func (p *Engine) View(ctx context.Context, by store.Caller, scope store.Scope) (
 	if !by.IsAdmin() {
 		if v.groups, err = p.groups.GroupsOf(ctx, by.User); err != nil {
 			// Groups only ever allow, so a caller whose groups can't be read is in none.
-			p.log.Warn("reading groups; the caller counts as in none", "err", err)
+			p.log.Warn("reading groups; treating the caller as in none", "err", err)
 		}
 	}
 	v.selectRules()

@@ -223,7 +223,7 @@ func (s *server) checkDefinition(ctx context.Context, sess *session, c *store.Ca
 		return o, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("tool %s not found: its server no longer lists it", c.ToolID())}
 	}
 	if o.pin != c.Pin || c.Pin == "" {
-		return o, &store.CallError{Code: store.CodeRefused, Message: store.Textf("%s has another definition than the one that was asked for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
+		return o, &store.CallError{Code: store.CodeRefused, Message: store.Textf("the definition of %s differs from the one that the call was made for; an admin can look at it with nizectl servers trust %s", c.ToolID(), c.Server)}
 	}
 	s.mu.Lock()
 	known := s.tools.byName[c.Tool]

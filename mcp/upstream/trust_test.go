@@ -109,7 +109,7 @@ func TestRugPull(t *testing.T) {
 				_, err := b.run(t.Context(), "far:echo", `{}`)
 				fails(t, err, store.CodeRefused)
 				_, err = b.Run(t.Context(), member, before, nil)
-				fails(t, err, store.CodeRefused, "another definition")
+				fails(t, err, store.CodeRefused, "differs from the one")
 				b.sync(admin, "far") // an admin's reindex accepts nothing
 			}
 			m.SetTool(echo) // back to what was accepted

@@ -81,7 +81,7 @@
     openExternal: ({ href }) => request('ui/open-link', { url: href }),
     setWidgetState: async (value) => {
       const text = JSON.stringify(value ?? null)
-      if (new TextEncoder().encode(text).length > 8192) throw new Error('a view keeps 8 KiB')
+      if (new TextEncoder().encode(text).length > 8192) throw new Error('a view can store at most 8 KiB')
       const state = JSON.parse(text)
       changed({ widgetState: state })
       if (!template) await request('nize/set-widget-state', { state })

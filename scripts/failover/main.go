@@ -443,7 +443,7 @@ func (f *failover) check(ctx context.Context) error {
 	}
 	wrong = append(wrong, more...)
 	if v, err := api.CheckAudit(ctx, n.api, api.VerifyAuditRequest{}, nil); err != nil || !v.OK {
-		wrong = append(wrong, fmt.Sprintf("the audit trail does not hold: %+v, %v", v, err))
+		wrong = append(wrong, fmt.Sprintf("the audit trail failed verification: %+v, %v", v, err))
 	} else {
 		fmt.Printf("the audit trail holds: %d events\n", v.Events)
 	}

@@ -126,12 +126,12 @@ test('a link of nizectl login: one button, and who it signs in', async () => {
 
   const late = await stranger()
   await late.goto(used)
-  await late.getByText('This address was used').waitFor()
+  await late.getByText('This address was already used').waitFor()
   await late.context().close()
   const plain = await stranger({ javaScriptEnabled: false })
   const [address, secret] = spare.split('#')
   await plain.goto(address)
-  await plain.getByLabel('what nizectl login printed').fill(secret)
+  await plain.getByLabel('that nizectl login printed').fill(secret)
   await plain.getByRole('button', { name: 'Sign in with it' }).click()
   await plain.waitForURL('**/app/')
   await plain.context().close()
@@ -141,7 +141,7 @@ test('a client, by a code', async () => {
   const page = await stranger()
   await page.goto(authorize())
   await page.getByText('unverified name').waitFor()
-  await page.getByText('The code goes to a program on this computer').waitFor()
+  await page.getByText('The code is sent to a program on this computer').waitFor()
   assert.equal(await page.locator('main b, dd b').count(), 0) // its name is text
   await lookAround(page, 'signin-code')
   await lookIn(page, 'zh-CN', 'signin-code-zh')

@@ -30,7 +30,7 @@ func CheckURL(address string) error {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return errors.New("want an address such as https://alerts.example.com/nize")
 	case u.User != nil:
-		return errors.New("it holds a password, which everybody who sees the setting could read; sign the messages with a secret instead")
+		return errors.New("it contains a password, which everyone who can see the setting could read; sign the messages with a secret instead")
 	case u.Fragment != "":
 		return errors.New("it has a fragment, which is never sent")
 	}

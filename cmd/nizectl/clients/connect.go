@@ -200,7 +200,7 @@ func readFile(path string) ([]byte, fs.FileMode, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, 0, command.Usagef("%s is no file", path)
+		return nil, 0, command.Usagef("%s is not a file", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
