@@ -234,10 +234,10 @@ const front = `<!doctype html>
 <title>nize</title>
 <style>:root { color-scheme: light dark } body { font: 1rem/1.5 system-ui, sans-serif; max-width: 38rem; margin: 3rem auto; padding: 0 1rem }</style>
 <h1>nize</h1>
-<p>This is a nize daemon: an assistant that lets a team use its tools from a chat. It runs.</p>
+<p>This is a nize daemon: an assistant that lets a team use its tools from a chat. It is running.</p>
 <p>MCP clients connect to <code>/mcp</code> at this address, with a token: <code>nizectl tokens create NAME</code> makes one, <code>nizectl connect</code> sets a client up.</p>
-<p>Programs and chat clients ask what <a href="/docs">this page</a> says.</p>
-<p>People talk to it with <code>nizectl chat</code>, or where the team chats. <code>nizectl status</code> says how it is.</p>
+<p>Programs and chat clients use the API <a href="/docs">documented here</a>.</p>
+<p>People talk to it with <code>nizectl chat</code>, or where the team chats. <code>nizectl status</code> shows its status.</p>
 </html>
 `
 

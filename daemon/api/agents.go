@@ -6,7 +6,7 @@ import "nize/store"
 var ListAgents = Op[Empty, List[store.Agent]]{"GET", "/v1/agents", false, "list agents"}
 
 // PutAgent creates an agent, or replaces it if the id exists.
-var PutAgent = Op[PutAgentRequest, store.Agent]{"PUT", "/v1/agents/{id}", true, "make or change an agent"}
+var PutAgent = Op[PutAgentRequest, store.Agent]{"PUT", "/v1/agents/{id}", true, "create or change an agent"}
 
 // PutAgentRequest is an agent under its id.
 type PutAgentRequest struct {

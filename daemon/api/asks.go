@@ -22,13 +22,13 @@ var (
 type AskRequest struct {
 	Source    string          `json:"source" doc:"the source, registered by nizectl servers add NAME --external"`
 	Tool      string          `json:"tool" doc:"the program's own name of the tool, such as Bash"`
-	Title     string          `json:"title,omitempty" doc:"what the step is, as the card's heading"`
-	Arguments json.RawMessage `json:"arguments" jsontype:"object" doc:"what the tool is run with"`
+	Title     string          `json:"title,omitempty" doc:"title of the step, shown on the card"`
+	Arguments json.RawMessage `json:"arguments" jsontype:"object" doc:"the tool's arguments"`
 	Why       string          `json:"why,omitempty" doc:"the program's reason, shown as its own words"`
 	Context   *AskContext     `json:"context,omitempty" doc:"where the program runs"`
 	Key       string          `json:"key,omitempty" doc:"the caller's own name of the ask: the same key returns the same ask, also after a restart"`
 	Wait      string          `json:"wait,omitempty" doc:"how long to wait for a decision before the answer, up to 10m, such as 30s"`
-	Expires   string          `json:"expires,omitempty" doc:"after which time nobody can say yes any more, such as 15m"`
+	Expires   string          `json:"expires,omitempty" doc:"how long the ask can be approved, such as 15m"`
 }
 
 // AskContext is a program's own description of where it runs.
@@ -36,7 +36,7 @@ type AskContext struct {
 	Cwd        string `json:"cwd,omitempty" doc:"its working directory"`
 	Host       string `json:"host,omitempty" doc:"its machine"`
 	Session    string `json:"session,omitempty" doc:"its session: asks of one session can be approved together"`
-	Repository string `json:"repository,omitempty" doc:"the repository on its machine in which the step stays, such as the top directory of its working tree: a standing answer may be for this one alone"`
+	Repository string `json:"repository,omitempty" doc:"the repository to which the step is confined, such as the top directory of its working tree: a standing answer may apply to it only"`
 }
 
 // GetAskRequest names one of the caller's asks.
@@ -54,8 +54,8 @@ type CancelAskRequest struct {
 type Ask struct {
 	ID        string          `json:"id"`
 	State     string          `json:"state" enum:"pending,approved,refused,expired,cancelled" doc:"the program may run the step only if it is approved"`
-	Digest    string          `json:"digest" doc:"of what a person sees"`
-	Arguments json.RawMessage `json:"arguments" jsontype:"object" doc:"what may be run, byte for byte: a person may have edited it"`
+	Digest    string          `json:"digest" doc:"digest of what the approver sees"`
+	Arguments json.RawMessage `json:"arguments" jsontype:"object" doc:"the arguments to run, byte for byte: an approver may have edited them"`
 	Reason    string          `json:"reason,omitempty" doc:"why it is in that state"`
 	DecidedBy string          `json:"decided_by,omitempty" doc:"the person who decided"`
 	Standing  string          `json:"standing,omitempty" doc:"the standing answer that approved it: nizectl approvals grants list"`

@@ -65,7 +65,7 @@ func (r *reader) Read(p []byte) (int, error) {
 
 // SaveBackup writes a consistent copy of the database to w. It returns an error if the
 // received bytes differ from what the daemon sent.
-var Restore = Upload[RestoreRequest, Restored]{"POST", "/v1/restore", true, "put a copy in the database's place"}
+var Restore = Upload[RestoreRequest, Restored]{"POST", "/v1/restore", true, "replace the database with a copy"}
 
 // Restore uploads a copy. When it returns, the copy has passed all checks, and the daemon
 // restarts with it; see [RestoredAs].
@@ -120,7 +120,7 @@ type Copied struct {
 
 // RotateKeys replaces the master key and the data key and reseals the records sealed with
 // older ones. It returns when that is done; a client that disconnects doesn't stop it.
-var RotateKeys = Op[Empty, Rotated]{"POST", "/v1/keys/rotate", true, "replace the keys and seal again"}
+var RotateKeys = Op[Empty, Rotated]{"POST", "/v1/keys/rotate", true, "replace the keys and reseal everything"}
 
 // Rotated reports the result of a key rotation.
 type Rotated struct {

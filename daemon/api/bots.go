@@ -7,7 +7,7 @@ import (
 )
 
 // ListBots lists the accounts.
-var ListBots = Op[Empty, List[BotView]]{"GET", "/v1/bots", true, "list bots and how they fare"}
+var ListBots = Op[Empty, List[BotView]]{"GET", "/v1/bots", true, "list bots and their state"}
 
 // BotView is nize's account on a chat platform and its state.
 type BotView struct {
@@ -66,16 +66,16 @@ var StopBot = Op[BotRequest, BotView]{"POST", "/v1/bots/{name}/stop", true, "sto
 
 // SweepBot starts a search for people who left the platform, which otherwise runs once a
 // day. It returns without waiting for the end.
-var SweepBot = Op[BotRequest, BotView]{"POST", "/v1/bots/{name}/sweep", true, "look now for people who left the platform"}
+var SweepBot = Op[BotRequest, BotView]{"POST", "/v1/bots/{name}/sweep", true, "search now for people who left the platform"}
 
 // ClaimBot creates a new admin code.
-var ClaimBot = Op[BotRequest, Claim]{"POST", "/v1/bots/{name}/claim", true, "make a code for an admin"}
+var ClaimBot = Op[BotRequest, Claim]{"POST", "/v1/bots/{name}/claim", true, "create a code for an admin"}
 
 // RemoveBot stops a bot and deletes its tokens.
-var RemoveBot = Op[BotRequest, Empty]{"DELETE", "/v1/bots/{name}", true, "stop a bot and forget its tokens"}
+var RemoveBot = Op[BotRequest, Empty]{"DELETE", "/v1/bots/{name}", true, "stop a bot and delete its tokens"}
 
 // SetBotAccess sets who may talk to a bot, if its platform has its own setting for that.
-var SetBotAccess = Op[BotAccessRequest, BotAccess]{"PUT", "/v1/bots/{name}/access", true, "say who may talk to a bot"}
+var SetBotAccess = Op[BotAccessRequest, BotAccess]{"PUT", "/v1/bots/{name}/access", true, "set who may talk to a bot"}
 
 // BotAccessRequest is admins, everyone, or a role.
 type BotAccessRequest struct {
@@ -93,7 +93,7 @@ type BotAccess struct {
 // ConnectDouble connects a bot to a test double of its platform for as long as the caller
 // reads the response, which is one line. Afterwards, or at the next start if the daemon was
 // killed meanwhile, the original account and address are restored.
-var ConnectDouble = Stream[ConnectDoubleRequest, ConnectedDouble]{"POST", "/v1/bots/{name}/double", true, "connect a bot to a double of its platform until the caller leaves"}
+var ConnectDouble = Stream[ConnectDoubleRequest, ConnectedDouble]{"POST", "/v1/bots/{name}/double", true, "connect a bot to a test double of its platform until the caller disconnects"}
 
 // ConnectDoubleRequest is a double: the address of its API, and an account on it.
 type ConnectDoubleRequest struct {
@@ -118,4 +118,4 @@ type ConnectedDouble struct {
 
 // DisconnectDouble ends the [ConnectDouble] of a bot and returns when the original account
 // is restored.
-var DisconnectDouble = Op[BotRequest, Empty]{"DELETE", "/v1/bots/{name}/double", true, "leave a double and put the account back as it was"}
+var DisconnectDouble = Op[BotRequest, Empty]{"DELETE", "/v1/bots/{name}/double", true, "disconnect a test double and restore the account"}

@@ -4,7 +4,7 @@ import "nize/store"
 
 // ListBudgets lists the budgets that are set. If a user is given, it lists those that apply
 // to that person, including the default; members get their own.
-var ListBudgets = Op[ListBudgetsRequest, List[Budget]]{"GET", "/v1/budgets", false, "list budgets and how far they are used"}
+var ListBudgets = Op[ListBudgetsRequest, List[Budget]]{"GET", "/v1/budgets", false, "list budgets and their usage"}
 
 // ListBudgetsRequest optionally names a person.
 type ListBudgetsRequest struct {

@@ -9,7 +9,7 @@ import (
 
 // ListApprovals lists the cards of pending calls that the caller may see. Admins also get
 // those of other people, without their contents.
-var ListApprovals = Op[Empty, List[store.Card]]{"GET", "/v1/approvals", false, "list calls that wait for a person"}
+var ListApprovals = Op[Empty, List[store.Card]]{"GET", "/v1/approvals", false, "list pending calls"}
 
 // CallRequest names a call. Reason is an admin's reason for reading a call in which they
 // don't take part; it is recorded in the audit trail.
@@ -67,7 +67,7 @@ type ListGrantsRequest struct {
 const Everybody = "*"
 
 // AddGrant creates a standing answer about a tool. Members answer for themselves.
-var AddGrant = Op[AddGrantRequest, store.Grant]{"POST", "/v1/grants", false, "make a standing answer"}
+var AddGrant = Op[AddGrantRequest, store.Grant]{"POST", "/v1/grants", false, "create a standing answer"}
 
 // AddGrantRequest is a standing answer: approval of this exact definition of a tool, or
 // denial of the tool.

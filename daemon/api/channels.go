@@ -3,7 +3,7 @@ package api
 import "nize/store"
 
 // ListChannels lists the channels that have settings.
-var ListChannels = Op[Empty, List[ChannelView]]{"GET", "/v1/channels", true, "list channels that are set up"}
+var ListChannels = Op[Empty, List[ChannelView]]{"GET", "/v1/channels", true, "list channels that have settings"}
 
 // ChannelView is the settings of a chat channel.
 type ChannelView struct {
@@ -14,7 +14,7 @@ type ChannelView struct {
 }
 
 // SetChannel changes a channel's settings.
-var SetChannel = Op[SetChannelRequest, ChannelView]{"PATCH", "/v1/channels/{place}", true, "set a channel up"}
+var SetChannel = Op[SetChannelRequest, ChannelView]{"PATCH", "/v1/channels/{place}", true, "change a channel's settings"}
 
 // SetChannelRequest changes the fields that are set and leaves the rest; "" restores the
 // default.
@@ -31,7 +31,7 @@ type SetChannelRequest struct {
 }
 
 // UnsetChannel deletes a channel's settings.
-var UnsetChannel = Op[UnsetChannelRequest, Empty]{"DELETE", "/v1/channels/{place}", true, "forget how a channel is set up"}
+var UnsetChannel = Op[UnsetChannelRequest, Empty]{"DELETE", "/v1/channels/{place}", true, "delete a channel's settings"}
 
 // UnsetChannelRequest names a channel.
 type UnsetChannelRequest struct {

@@ -87,12 +87,12 @@ type ChatEvent struct {
 // audience api. Their responses contain what a client displays and no details of nize's
 // operation.
 var (
-	ListChatModels        = Op[Empty, List[ChatModel]]{"GET", "/api/models", false, "list the models that one may ask"}
-	ListChatServers       = Op[Empty, List[ChatServer]]{"GET", "/api/servers", false, "list the servers that one may use"}
-	ListChatConversations = Op[Empty, List[ChatConversation]]{"GET", "/api/conversations", false, "list one's conversations"}
-	GetChatConversation   = Op[ConversationRequest, ChatConversationView]{"GET", "/api/conversations/{id}", false, "show one of one's conversations"}
-	Chat                  = Op[ChatRequest, ChatAnswer]{"POST", "/api/chat", false, "say something, and learn what the turn came to"}
-	RunTool               = Op[RunToolRequest, ChatAnswer]{"POST", "/api/run-tool", false, "decide on a call that waits, and learn how the turn went on"}
+	ListChatModels        = Op[Empty, List[ChatModel]]{"GET", "/api/models", false, "list the models that the caller may use"}
+	ListChatServers       = Op[Empty, List[ChatServer]]{"GET", "/api/servers", false, "list the servers that the caller may use"}
+	ListChatConversations = Op[Empty, List[ChatConversation]]{"GET", "/api/conversations", false, "list the caller's conversations"}
+	GetChatConversation   = Op[ConversationRequest, ChatConversationView]{"GET", "/api/conversations/{id}", false, "show one of the caller's conversations"}
+	Chat                  = Op[ChatRequest, ChatAnswer]{"POST", "/api/chat", false, "send a message and get the result of the turn"}
+	RunTool               = Op[RunToolRequest, ChatAnswer]{"POST", "/api/run-tool", false, "decide on a pending call and get the result of the turn"}
 )
 
 // ChatModel is a model that the caller may use.
@@ -119,7 +119,7 @@ type ChatConversation struct {
 	Surface string    `json:"surface"`
 	Agent   string    `json:"agent,omitempty"`
 	Model   string    `json:"model,omitempty"`
-	Servers []string  `json:"servers,omitempty" doc:"allowed ones; none is all"`
+	Servers []string  `json:"servers,omitempty" doc:"allowed servers; empty is all"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
@@ -128,16 +128,16 @@ type ChatConversation struct {
 type ChatConversationView struct {
 	ChatConversation
 	Messages      []ChatMessage  `json:"messages"`
-	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that wait for a yes"`
+	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that need approval"`
 }
 
 // ChatMessage is one message of a conversation.
 type ChatMessage struct {
-	N         int        `json:"n" doc:"its place, from 0"`
-	Role      string     `json:"role" enum:"user,assistant,tool,notice" doc:"notice is what nize itself says"`
+	N         int        `json:"n" doc:"position, from 0"`
+	Role      string     `json:"role" enum:"user,assistant,tool,notice" doc:"notice is a message from nize itself"`
 	Name      string     `json:"name,omitempty"`
 	Content   string     `json:"content"`
-	Finish    string     `json:"finish_reason,omitempty" enum:"length,cut,content_filter" doc:"why an answer is not whole"`
+	Finish    string     `json:"finish_reason,omitempty" enum:"length,cut,content_filter" doc:"why an answer is incomplete"`
 	ToolCalls []ChatCall `json:"tool_calls,omitempty"`
 	CallID    string     `json:"tool_call_id,omitempty" doc:"the call that a tool answers"`
 	At        time.Time  `json:"at"`
@@ -147,7 +147,7 @@ type ChatMessage struct {
 type ChatCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
-	Arguments string `json:"arguments" doc:"JSON, as a text"`
+	Arguments string `json:"arguments" doc:"JSON, as a string"`
 }
 
 // ProposedCall is a pending call, with the contents of its card. Texts from the tool's
@@ -157,8 +157,8 @@ type ProposedCall struct {
 	Tool        string          `json:"tool" doc:"server:tool"`
 	Server      string          `json:"server"`
 	Title       string          `json:"title,omitempty"`
-	Description string          `json:"description,omitempty" doc:"what the server says of the tool"`
-	Why         string          `json:"why,omitempty" doc:"the model's own words"`
+	Description string          `json:"description,omitempty" doc:"the server's description of the tool"`
+	Why         string          `json:"why,omitempty" doc:"the model's explanation"`
 	Arguments   json.RawMessage `json:"arguments" jsontype:"object"`
 	Warnings    []store.Text    `json:"warnings,omitempty"`
 	Digest      string          `json:"digest"`
@@ -169,10 +169,10 @@ type ProposedCall struct {
 // ChatRequest is a message in a conversation, or the first of a new one.
 type ChatRequest struct {
 	Message      string   `json:"message"`
-	Conversation string   `json:"conversation_id,omitempty" doc:"without it a new one begins"`
-	Model        string   `json:"model,omitempty" doc:"from now on; without it nothing changes"`
-	Servers      []string `json:"servers,omitempty" doc:"allowed ones from now on, none is all; without it nothing changes"`
-	Stream       bool     `json:"stream,omitempty" doc:"whether to answer with server-sent events"`
+	Conversation string   `json:"conversation_id,omitempty" doc:"omit it to start a new conversation"`
+	Model        string   `json:"model,omitempty" doc:"for this and later messages; omit it to keep the current one"`
+	Servers      []string `json:"servers,omitempty" doc:"allowed servers for this and later messages, empty is all; omit it to keep the current ones"`
+	Stream       bool     `json:"stream,omitempty" doc:"respond with server-sent events"`
 }
 
 // RunToolRequest is a decision on a call that was proposed in a chat.
@@ -180,8 +180,8 @@ type RunToolRequest struct {
 	CallID   string `json:"call_id"`
 	Decision string `json:"decision" enum:"run,cancel"`
 	Tool     string `json:"tool,omitempty" doc:"server.tool or server:tool, for clients that send it along"`
-	Digest   string `json:"digest,omitempty" doc:"of what was shown"`
-	Stream   bool   `json:"stream,omitempty" doc:"whether to answer with server-sent events"`
+	Digest   string `json:"digest,omitempty" doc:"digest of what was shown"`
+	Stream   bool   `json:"stream,omitempty" doc:"respond with server-sent events"`
 }
 
 // ChatAnswer is the result of a turn.
@@ -189,9 +189,9 @@ type ChatAnswer struct {
 	Conversation  string         `json:"conversation_id"`
 	Status        string         `json:"status" enum:"completed,requires_approval,max_steps,failed"`
 	Message       *ChatReply     `json:"message"`
-	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that wait for a yes"`
-	Finish        string         `json:"finish_reason,omitempty" enum:"stop,length,cut,content_filter" doc:"of the message; all but stop say why it is not whole"`
-	Warnings      []string       `json:"warnings,omitempty" doc:"what the message lacks, one sentence each"`
+	ProposedCalls []ProposedCall `json:"proposed_calls" doc:"calls that need approval"`
+	Finish        string         `json:"finish_reason,omitempty" enum:"stop,length,cut,content_filter" doc:"of the message; any value but stop is why it is incomplete"`
+	Warnings      []string       `json:"warnings,omitempty" doc:"what the message is missing, one sentence each"`
 	Error         string         `json:"error,omitempty" doc:"why it failed, in one sentence"`
 }
 

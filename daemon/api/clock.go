@@ -5,7 +5,7 @@ import "time"
 // The operations on the database's clock.
 var (
 	GetClock    = Op[Empty, Clock]{"GET", "/v1/database/clock", true, "show the clock of the database"}
-	RepairClock = Op[Empty, Clock]{"POST", "/v1/database/clock", true, "set the clock of the database back to the present"}
+	RepairClock = Op[Empty, Clock]{"POST", "/v1/database/clock", true, "set the database's stored time back to the current time"}
 )
 
 // Clock is the database's stored time, beside the current time. Tokens, sessions and

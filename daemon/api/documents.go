@@ -27,7 +27,7 @@ type ListDocumentsRequest struct {
 }
 
 // GetDocument returns a document and one page of its text.
-var GetDocument = Op[GetDocumentRequest, DocumentPage]{"GET", "/v1/documents/{id}", false, "show a document and a page of it"}
+var GetDocument = Op[GetDocumentRequest, DocumentPage]{"GET", "/v1/documents/{id}", false, "show a document and one of its pages"}
 
 // GetDocumentRequest names a document, by its id or by a unique name.
 type GetDocumentRequest struct {

@@ -201,7 +201,7 @@ func SaveAudit(ctx context.Context, c *Client, req AuditRequest, w io.Writer) (E
 }
 
 // GetAuditKey returns the key that signs exports.
-var GetAuditKey = Op[Empty, AuditKey]{"GET", "/v1/audit/key", true, "show what exports are signed with"}
+var GetAuditKey = Op[Empty, AuditKey]{"GET", "/v1/audit/key", true, "show the key that signs exports"}
 
 // AuditKey is the public key of exports, in hex.
 type AuditKey struct {

@@ -31,7 +31,7 @@ type GroupMember struct {
 }
 
 // AddGroup creates a group. It returns ErrExists if the name is taken.
-var AddGroup = Op[AddGroupRequest, GroupView]{"POST", "/v1/groups", true, "make a group"}
+var AddGroup = Op[AddGroupRequest, GroupView]{"POST", "/v1/groups", true, "create a group"}
 
 // AddGroupRequest is a group. Its members are either listed, by id, name or identity, or
 // they are those of a group on a chat platform or at the identity provider.
@@ -54,7 +54,7 @@ type GetGroupRequest struct {
 }
 
 // PatchGroup changes a group's members.
-var PatchGroup = Op[PatchGroupRequest, GroupView]{"PATCH", "/v1/groups/{name}", true, "take people in and out"}
+var PatchGroup = Op[PatchGroupRequest, GroupView]{"PATCH", "/v1/groups/{name}", true, "add and remove people"}
 
 // PatchGroupRequest adds and removes members.
 type PatchGroupRequest struct {

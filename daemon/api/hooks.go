@@ -77,7 +77,7 @@ type PatchHookRequest struct {
 var RemoveHook = Op[HookRequest, Empty]{"DELETE", "/v1/hooks/{name}", false, "remove a hook"}
 
 // TestHook runs one hook before and after a sample call, without making the call.
-var TestHook = Op[TestHookRequest, List[HookTrial]]{"POST", "/v1/hooks/{name}/test", false, "try a hook with a sample call"}
+var TestHook = Op[TestHookRequest, List[HookTrial]]{"POST", "/v1/hooks/{name}/test", false, "test a hook with a sample call"}
 
 // TestHookRequest is the sample call.
 type TestHookRequest struct {

@@ -35,7 +35,7 @@ type SetOIDCRequest struct {
 }
 
 // TestOIDC tests every step of a sign-in that doesn't need a person.
-var TestOIDC = Op[Empty, OIDCTest]{"POST", "/v1/identity/oidc/test", true, "try the identity provider"}
+var TestOIDC = Op[Empty, OIDCTest]{"POST", "/v1/identity/oidc/test", true, "test the identity provider"}
 
 // OIDCTest has one row for each step.
 type OIDCTest struct {

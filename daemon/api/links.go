@@ -7,7 +7,7 @@ import (
 )
 
 // MakeLink creates a code. Whoever redeems it is merged with the user.
-var MakeLink = Op[MakeLinkRequest, LinkCode]{"POST", "/v1/links", false, "make a code that joins identities"}
+var MakeLink = Op[MakeLinkRequest, LinkCode]{"POST", "/v1/links", false, "create a code that links accounts"}
 
 // MakeLinkRequest names the user.
 type MakeLinkRequest struct {
@@ -22,10 +22,10 @@ type LinkCode struct {
 }
 
 // Join merges the caller with the user who made the code.
-var Join = Op[UseLinkRequest, store.Joined]{"POST", "/v1/links/join", false, "join identities"}
+var Join = Op[UseLinkRequest, store.Joined]{"POST", "/v1/links/join", false, "link accounts"}
 
 // ShowLink returns the users that a code would merge. Wrong codes are counted.
-var ShowLink = Op[UseLinkRequest, LinkView]{"POST", "/v1/links/look", false, "show whom a code joins"}
+var ShowLink = Op[UseLinkRequest, LinkView]{"POST", "/v1/links/look", false, "show which accounts a code would link"}
 
 // UseLinkRequest carries a code.
 type UseLinkRequest struct {

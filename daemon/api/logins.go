@@ -6,7 +6,7 @@ import (
 
 // LoginServer starts connecting a server by signing in to it. It returns a URL for a
 // browser and doesn't wait for the sign-in.
-var LoginServer = Op[LoginServerRequest, LoginFlow]{"POST", "/v1/servers/{name}/login", false, "connect a server by signing in at it"}
+var LoginServer = Op[LoginServerRequest, LoginFlow]{"POST", "/v1/servers/{name}/login", false, "connect a server by signing in to it"}
 
 // LoginServerRequest names the owner of the login: User, Team, or if both are empty the
 // shared login (for members: their own).
@@ -53,7 +53,7 @@ const (
 )
 
 // GetLoginFlow returns the progress of a login.
-var GetLoginFlow = Op[LoginFlowRequest, LoginFlow]{"GET", "/v1/servers/{name}/login/{flow}", false, "follow a login that is under way"}
+var GetLoginFlow = Op[LoginFlowRequest, LoginFlow]{"GET", "/v1/servers/{name}/login/{flow}", false, "follow a login in progress"}
 
 // LoginFlowRequest names a login in progress.
 type LoginFlowRequest struct {
@@ -62,7 +62,7 @@ type LoginFlowRequest struct {
 }
 
 // FinishLogin completes a login with the URL at which the browser ended.
-var FinishLogin = Op[FinishLoginRequest, LoginFlow]{"POST", "/v1/servers/{name}/login/{flow}", false, "finish a login with the address where the browser ended"}
+var FinishLogin = Op[FinishLoginRequest, LoginFlow]{"POST", "/v1/servers/{name}/login/{flow}", false, "finish a login with the address at which the browser ended"}
 
 // FinishLoginRequest carries that URL.
 type FinishLoginRequest struct {
@@ -97,7 +97,7 @@ type Login struct {
 }
 
 // ForgetLogin deletes a login, and revokes it if the sign-in service supports that.
-var ForgetLogin = Op[LoginRequest, ForgottenLogin]{"DELETE", "/v1/servers/{name}/login", false, "forget a login at a server"}
+var ForgetLogin = Op[LoginRequest, ForgottenLogin]{"DELETE", "/v1/servers/{name}/login", false, "delete a login to a server"}
 
 // ForgottenLogin reports whether the tokens were revoked.
 type ForgottenLogin struct {

@@ -60,7 +60,7 @@ type SetFallbacksRequest struct {
 var RemoveModel = Op[ModelRequest, Empty]{"DELETE", "/v1/models/{logical}", true, "remove a model name"}
 
 // GetPrice returns the price of provider/model.
-var GetPrice = Op[PriceRequest, PriceView]{"GET", "/v1/prices/{model}", true, "show what a model costs"}
+var GetPrice = Op[PriceRequest, PriceView]{"GET", "/v1/prices/{model}", true, "show the price of a model"}
 
 // PriceRequest names provider/model.
 type PriceRequest struct {
@@ -86,10 +86,10 @@ type PriceAbove struct {
 }
 
 // SetPrice sets the price of provider/model.
-var SetPrice = Op[SetPriceRequest, PriceView]{"PUT", "/v1/prices/{model}", true, "set what a model costs"}
+var SetPrice = Op[SetPriceRequest, PriceView]{"PUT", "/v1/prices/{model}", true, "set the price of a model"}
 
 // UnsetPrice removes a price that was set and returns the one then in force.
-var UnsetPrice = Op[PriceRequest, PriceView]{"DELETE", "/v1/prices/{model}", true, "forget a model's price that was set"}
+var UnsetPrice = Op[PriceRequest, PriceView]{"DELETE", "/v1/prices/{model}", true, "remove a price that was set"}
 
 // SetPriceRequest is a price, in US dollars per million tokens.
 type SetPriceRequest struct {

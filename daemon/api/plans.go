@@ -7,7 +7,7 @@ import (
 )
 
 // ListPlans lists the plans and their subjects.
-var ListPlans = Op[Empty, List[PlanView]]{"GET", "/v1/plans", true, "list plans and who has them"}
+var ListPlans = Op[Empty, List[PlanView]]{"GET", "/v1/plans", true, "list plans and their subjects"}
 
 // PlanView is a plan and its subjects.
 type PlanView struct {
@@ -24,7 +24,7 @@ type PlanGiven struct {
 }
 
 // PutPlan creates or changes a plan, and updates its subjects' budgets.
-var PutPlan = Op[PutPlanRequest, PlanView]{"PUT", "/v1/plans/{id}", true, "make or change a plan"}
+var PutPlan = Op[PutPlanRequest, PlanView]{"PUT", "/v1/plans/{id}", true, "create or change a plan"}
 
 // PutPlanRequest is a plan under its id.
 type PutPlanRequest struct {
@@ -41,7 +41,7 @@ type RemovePlanRequest struct {
 }
 
 // AssignPlan gives a subject a plan, replacing the one it has.
-var AssignPlan = Op[AssignPlanRequest, PlanGiven]{"PUT", "/v1/plan-assignments", true, "give somebody a plan, or take it"}
+var AssignPlan = Op[AssignPlanRequest, PlanGiven]{"PUT", "/v1/plan-assignments", true, "assign a plan, or remove it"}
 
 // AssignPlanRequest names the subject and the plan.
 type AssignPlanRequest struct {

@@ -85,7 +85,7 @@ var TestServer = Op[ServerRequest, Probe]{"POST", "/v1/servers/{name}/test", tru
 var RestartServer = Op[ServerRequest, ServerView]{"POST", "/v1/servers/{name}/restart", true, "restart a server"}
 
 // ListUntrusted lists the tools of a server whose definitions need an admin's acceptance.
-var ListUntrusted = Op[ListUntrustedRequest, List[TrustView]]{"GET", "/v1/servers/{name}/trust", true, "show what waits for acceptance"}
+var ListUntrusted = Op[ListUntrustedRequest, List[TrustView]]{"GET", "/v1/servers/{name}/trust", true, "show definitions that need acceptance"}
 
 // ListUntrustedRequest names a server and, unless Tool is "", one of its tools by the
 // tool's own name.

@@ -16,8 +16,8 @@ type ListSettingsRequest struct {
 type Setting struct {
 	store.Key
 	CategoryLabel store.Text `json:"category_label"`
-	Display       string     `json:"display" enum:"toggle,number,text,longText,select" doc:"the control that fits"`
-	Scope         string     `json:"scope" enum:"user,system" doc:"user where people have values of their own"`
+	Display       string     `json:"display" enum:"toggle,number,text,longText,select" doc:"the suitable form control"`
+	Scope         string     `json:"scope" enum:"user,system" doc:"user if people can have values of their own"`
 	Min           string     `json:"min,omitempty"`
 	Max           string     `json:"max,omitempty"`
 	Value         string     `json:"value"`
@@ -28,18 +28,18 @@ type Setting struct {
 // The settings for a chat client: effective values for the caller, who can set and unset
 // only their own.
 var (
-	ListOwnSettings = Op[Empty, List[OwnSetting]]{"GET", "/api/settings", false, "list the settings, with what they are for oneself"}
-	PutOwnSetting   = Op[PutOwnSettingRequest, OwnSetting]{"PUT", "/api/settings/{key}", false, "set a setting for oneself"}
-	UnsetOwnSetting = Op[OwnSettingRequest, OwnSetting]{"DELETE", "/api/settings/{key}", false, "take one's own value of a setting back"}
+	ListOwnSettings = Op[Empty, List[OwnSetting]]{"GET", "/api/settings", false, "list the settings and their values for the caller"}
+	PutOwnSetting   = Op[PutOwnSettingRequest, OwnSetting]{"PUT", "/api/settings/{key}", false, "set the caller's own value of a setting"}
+	UnsetOwnSetting = Op[OwnSettingRequest, OwnSetting]{"DELETE", "/api/settings/{key}", false, "remove the caller's own value of a setting"}
 )
 
 // OwnSetting is a setting and its effective value for one person.
 type OwnSetting struct {
 	Setting
-	Own       *string `json:"own_value" doc:"null where they have none"`
-	System    string  `json:"system_value" doc:"for who has none of their own"`
-	MayChange bool    `json:"may_change" doc:"they may have a value of their own"`
-	Bounded   bool    `json:"bounded" doc:"the system's value bounds their own"`
+	Own       *string `json:"own_value" doc:"null if they have none"`
+	System    string  `json:"system_value" doc:"for people without a value of their own"`
+	MayChange bool    `json:"may_change" doc:"whether they may have a value of their own"`
+	Bounded   bool    `json:"bounded" doc:"whether the system's value limits their own"`
 }
 
 // PutOwnSettingRequest is the caller's own value.

@@ -7,10 +7,10 @@ import (
 // The operations on sign-ins: requests that a browser's page makes by a code, and browsers
 // that are signed in.
 var (
-	ShowLogin    = Op[LoginCodeRequest, SignInRequest]{"POST", "/v1/logins/show", false, "show who wants to sign in with a code"}
+	ShowLogin    = Op[LoginCodeRequest, SignInRequest]{"POST", "/v1/logins/show", false, "show who requests the sign-in of a code"}
 	ApproveLogin = Op[LoginCodeRequest, ApprovedLogin]{"POST", "/v1/logins/approve", false, "confirm a sign-in and get the number for its page"}
 	DenyLogin    = Op[LoginCodeRequest, SignInRequest]{"POST", "/v1/logins/deny", false, "deny a sign-in"}
-	StartLogin   = Op[StartLoginRequest, StartedLogin]{"POST", "/v1/logins", false, "make an address that signs a browser in"}
+	StartLogin   = Op[StartLoginRequest, StartedLogin]{"POST", "/v1/logins", false, "create a link that signs a browser in"}
 	ListLogins   = Op[ListTokensRequest, TokenPage]{"GET", "/v1/logins", false, "list browsers that are signed in"}
 	RevokeLogin  = Op[LoginIDRequest, Empty]{"DELETE", "/v1/logins/{id}", false, "sign a browser out"}
 )

@@ -152,7 +152,7 @@ func Diagnose(daemon bool, findings []Finding) Diagnosis {
 }
 
 // Doctor runs the daemon's self-checks; with Online it also queries each provider.
-var Doctor = Op[DoctorRequest, Diagnosis]{"GET", "/v1/doctor", true, "look the daemon over"}
+var Doctor = Op[DoctorRequest, Diagnosis]{"GET", "/v1/doctor", true, "run the daemon's self-checks"}
 
 // DoctorRequest selects how thoroughly to check.
 type DoctorRequest struct {

@@ -44,7 +44,7 @@ var (
 	CreateOwnToken  = Op[CreateOwnTokenRequest, MintedToken]{"POST", "/auth/mcp-tokens", false, "create a token for an MCP client"}
 	ListOwnTokens   = Op[Empty, List[TokenView]]{"GET", "/auth/mcp-tokens", false, "list the tokens for MCP clients"}
 	RevokeOwnToken  = Op[RevokeOwnTokenRequest, Revoked]{"DELETE", "/auth/mcp-tokens/{name}", false, "revoke a token for an MCP client"}
-	RevokeOwnTokens = Op[Empty, Revoked]{"POST", "/auth/logout-all", false, "revoke every token, the one that asks included"}
+	RevokeOwnTokens = Op[Empty, Revoked]{"POST", "/auth/logout-all", false, "revoke every token, including the one used for the request"}
 )
 
 // CreateOwnTokenRequest is a token to make.
@@ -117,13 +117,13 @@ type Revoked struct {
 // see the projects that they own or belong to.
 var (
 	ListProjects  = Op[Empty, List[ProjectView]]{"GET", "/v1/projects", false, "list projects"}
-	AddProject    = Op[AddProjectRequest, ProjectView]{"POST", "/v1/projects", true, "make a project"}
+	AddProject    = Op[AddProjectRequest, ProjectView]{"POST", "/v1/projects", true, "create a project"}
 	GetProject    = Op[ProjectRequest, ProjectView]{"GET", "/v1/projects/{project}", false, "show a project"}
-	PatchProject  = Op[PatchProjectRequest, ProjectView]{"PATCH", "/v1/projects/{project}", true, "take people into a project and out of it"}
+	PatchProject  = Op[PatchProjectRequest, ProjectView]{"PATCH", "/v1/projects/{project}", true, "add people to a project and remove them"}
 	RemoveProject = Op[ProjectRequest, Empty]{"DELETE", "/v1/projects/{project}", true, "remove a project with its keys"}
 
 	ListProjectKeys  = Op[ProjectRequest, List[project.Key]]{"GET", "/v1/projects/{project}/keys", true, "list the keys of a project"}
-	CreateProjectKey = Op[CreateProjectKeyRequest, CreatedProjectKey]{"POST", "/v1/projects/{project}/keys", true, "make a key of a project"}
+	CreateProjectKey = Op[CreateProjectKeyRequest, CreatedProjectKey]{"POST", "/v1/projects/{project}/keys", true, "create a key of a project"}
 	RevokeProjectKey = Op[ProjectKeyRequest, project.Key]{"DELETE", "/v1/projects/{project}/keys/{key}", true, "revoke a key of a project"}
 )
 

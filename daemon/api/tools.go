@@ -36,7 +36,7 @@ type ToolRequest struct {
 }
 
 // GetIndex returns which tools are embedded, and by which model.
-var GetIndex = Op[Empty, IndexView]{"GET", "/v1/tools/index", true, "show what is embedded of tools"}
+var GetIndex = Op[Empty, IndexView]{"GET", "/v1/tools/index", true, "show the state of the tool index"}
 
 // IndexView is the index of tools.
 type IndexView struct {
@@ -145,7 +145,7 @@ type CallToolRequest struct {
 // FollowProgress yields the progress notifications of a running call, starting with the
 // latest, until the call ends. If no call of that name is running, the stream ends
 // immediately.
-var FollowProgress = Stream[FollowProgressRequest, Progress]{"GET", "/v1/progress/{follow}", false, "follow the progress of one's own call"}
+var FollowProgress = Stream[FollowProgressRequest, Progress]{"GET", "/v1/progress/{follow}", false, "follow the progress of the caller's own call"}
 
 // FollowProgressRequest names a [CallToolRequest].Follow.
 type FollowProgressRequest struct {
@@ -186,11 +186,11 @@ type DomainTools struct {
 
 // ServeMCP serves MCP on the connection, line by line as over standard input and output,
 // with the caller's own tools and without a token.
-var ServeMCP = Duplex{"GET", "/v1/mcp", false, "speak MCP on this connection"}
+var ServeMCP = Duplex{"GET", "/v1/mcp", false, "serve MCP on this connection"}
 
 // ExplainTool evaluates the gateway's rules for a person's use of a tool. Members may
 // explain their own.
-var ExplainTool = Op[ExplainToolRequest, Why]{"GET", "/v1/tools/{id}/why", false, "say by which rule somebody may use a tool"}
+var ExplainTool = Op[ExplainToolRequest, Why]{"GET", "/v1/tools/{id}/why", false, "explain which rules apply to a person's use of a tool"}
 
 // ExplainToolRequest names a tool and a person; the other fields, if set, narrow the
 // question.
@@ -272,10 +272,10 @@ type ReindexSummary struct {
 }
 
 // ListUnmetRequests ranks the requests of the last 30 days that no tool could fulfil.
-var ListUnmetRequests = Op[Empty, List[store.UnmetRequest]]{"GET", "/v1/tools/wanted", true, "rank what no tool could do"}
+var ListUnmetRequests = Op[Empty, List[store.UnmetRequest]]{"GET", "/v1/tools/wanted", true, "rank requests that no tool could fulfil"}
 
 // ForgetUnmetRequests deletes the requests that a text counts towards, or all.
-var ForgetUnmetRequests = Op[ForgetUnmetRequestsRequest, Forgotten]{"DELETE", "/v1/tools/wanted", true, "forget what no tool could do"}
+var ForgetUnmetRequests = Op[ForgetUnmetRequestsRequest, Forgotten]{"DELETE", "/v1/tools/wanted", true, "delete requests that no tool could fulfil"}
 
 // ForgetUnmetRequestsRequest selects requests by text, or all.
 type ForgetUnmetRequestsRequest struct {

@@ -8,7 +8,7 @@ import (
 
 // GetUsage sums the cost of model calls (by tool: of tool calls) since a time. Members get
 // their own.
-var GetUsage = Op[GetUsageRequest, store.UsageReport]{"GET", "/v1/usage", false, "what model and tool calls cost"}
+var GetUsage = Op[GetUsageRequest, store.UsageReport]{"GET", "/v1/usage", false, "sum the cost of model and tool calls"}
 
 // GetUsageRequest selects what to sum; each field is optional.
 type GetUsageRequest struct {

@@ -27,7 +27,7 @@ type UserView struct {
 }
 
 // AddUser creates a user. It returns ErrExists if the name is taken.
-var AddUser = Op[AddUserRequest, UserView]{"POST", "/v1/users", true, "name a person"}
+var AddUser = Op[AddUserRequest, UserView]{"POST", "/v1/users", true, "add a person"}
 
 // AddUserRequest names a person who hasn't used a chat yet, so that they can have tokens.
 type AddUserRequest struct {
@@ -73,7 +73,7 @@ type ForgetUserRequest struct {
 }
 
 // ExportUser yields all data about a person.
-var ExportUser = Stream[ExportUserRequest, UserRecord]{"GET", "/v1/users/{id}/export", false, "everything kept about a person"}
+var ExportUser = Stream[ExportUserRequest, UserRecord]{"GET", "/v1/users/{id}/export", false, "export everything stored about a person"}
 
 // ExportUserRequest names a person; a removed one by id. An admin who exports another
 // person's data must give a reason.
@@ -89,7 +89,7 @@ type UserRecord struct {
 }
 
 // Unlink removes an identity from a person.
-var Unlink = Op[UnlinkRequest, UserView]{"DELETE", "/v1/users/{id}/identities/{identity}", true, "take an identity away"}
+var Unlink = Op[UnlinkRequest, UserView]{"DELETE", "/v1/users/{id}/identities/{identity}", true, "remove an identity"}
 
 // UnlinkRequest names an identity of a person.
 type UnlinkRequest struct {

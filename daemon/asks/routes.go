@@ -23,18 +23,18 @@ type Options struct {
 
 const (
 	noAsk   = "the caller has no ask of that id"
-	asked   = "The state says whether the program may run the step, which it may only if that is approved, and then with the arguments of the answer."
+	asked   = "The program may run the step only if the state is approved, and only with the arguments in the response."
 	another = "the key was used for another ask"
 )
 
 var (
-	postDoc = openapi.Doc{ID: "ask", Text: asked + " Without wait, or if nobody decides within it, the state is pending: ask again with GET.",
-		Fails: map[int]string{400: "what is wrong with the request", 403: "the caller may not use the source", 404: "there is no such source for the caller", 409: another, 429: "the source's rate limit, or too many asks wait"},
+	postDoc = openapi.Doc{ID: "ask", Text: asked + " Without wait, or if no decision is made within it, the state is pending: ask again with GET.",
+		Fails: map[int]string{400: "the request is invalid", 403: "the caller may not use the source", 404: "there is no such source for the caller", 409: another, 429: "the source's rate limit is reached, or too many asks are pending"},
 		Examples: []openapi.Example{
 			{Name: "shell", Summary: "a shell command", Value: `{"source": "deploy-script", "tool": "Bash", "title": "Restart the web servers", "arguments": {"command": "systemctl restart web"}, "why": "the new version is in place", "context": {"host": "build-7", "cwd": "/srv/web"}, "key": "deploy-2041-restart", "expires": "15m"}`},
 		}}
-	getDoc    = openapi.Doc{ID: "getAsk", Text: asked + " With wait it is answered as soon as somebody decides.", Fails: map[int]string{400: "wait is no time", 404: noAsk}}
-	cancelDoc = openapi.Doc{ID: "cancelAsk", Text: "One that was decided stays as it is, and the answer says so.", Fails: map[int]string{404: noAsk}}
+	getDoc    = openapi.Doc{ID: "getAsk", Text: asked + " With wait, the response is sent as soon as a decision is made.", Fails: map[int]string{400: "wait is not a duration", 404: noAsk}}
+	cancelDoc = openapi.Doc{ID: "cancelAsk", Text: "An ask that was already decided is not changed; the response has its state.", Fails: map[int]string{404: noAsk}}
 )
 
 // Routes returns the operations below /asks.

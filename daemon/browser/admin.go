@@ -16,7 +16,7 @@ import (
 // these paths. Keys can be set but are never returned.
 
 var (
-	showServer = api.Op[api.ServerRequest, serverView]{Method: "GET", Path: "/v1/house/servers/{name}", Summary: "show a server, its tools, its log and what waits for acceptance"}
+	showServer = api.Op[api.ServerRequest, serverView]{Method: "GET", Path: "/v1/house/servers/{name}", Summary: "show a server, its tools, its log and the definitions that need acceptance"}
 )
 
 // serverView is an admin's view of a server. Its secrets, and how it is started, are

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	listStarters = api.Op[reading, starters]{Method: "GET", Path: "/v1/chat/starters", Summary: "suggest what to ask for first"}
-	checkFile    = api.Upload[checkRequest, checkedFile]{Method: "POST", Path: "/v1/chat/files", Summary: "say whether a file can be read"}
+	listStarters = api.Op[reading, starters]{Method: "GET", Path: "/v1/chat/starters", Summary: "suggest first requests"}
+	checkFile    = api.Upload[checkRequest, checkedFile]{Method: "POST", Path: "/v1/chat/files", Summary: "check whether a file can be read"}
 )
 
 // starter is a tool that is suggested to a person who starts.

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-var branchConversation = api.Op[branchRequest, store.Thread]{Method: "POST", Path: api.ShowConversation.Path + "/branch", Summary: "begin a conversation with what was said in another one"}
+var branchConversation = api.Op[branchRequest, store.Thread]{Method: "POST", Path: api.ShowConversation.Path + "/branch", Summary: "start a conversation with a copy of another one"}
 
 // branchRequest names one of the caller's conversations, and the caller's message before
 // which the new conversation branches off; "" is the end.

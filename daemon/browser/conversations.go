@@ -18,7 +18,7 @@ var (
 	listConversations  = api.Op[listRequest, conversations]{Method: "GET", Path: api.ListConversations.Path, Summary: "list conversations"}
 	changeConversation = api.Op[changeRequest, store.Thread]{Method: "PATCH", Path: api.ShowConversation.Path, Summary: "change a conversation"}
 	shareAnswer        = api.Op[shareRequest, api.Empty]{Method: "POST", Path: api.ShowConversation.Path + "/share", Summary: "share a private answer"}
-	findConversation   = api.Op[api.ConversationRequest, link]{Method: "GET", Path: api.ShowConversation.Path + "/link", Summary: "say where a conversation is held"}
+	findConversation   = api.Op[api.ConversationRequest, link]{Method: "GET", Path: api.ShowConversation.Path + "/link", Summary: "show the address of a conversation"}
 	listAgents         = api.Op[api.Empty, api.List[choice]]{Method: "GET", Path: api.ListAgents.Path, Summary: "list agents"}
 	listModels         = api.Op[api.Empty, api.List[pageModel]]{Method: "GET", Path: api.ListModels.Path, Summary: "list models"}
 	listServers        = api.Op[api.Empty, api.List[api.ChatServer]]{Method: "GET", Path: api.ListServers.Path, Summary: "list servers"}

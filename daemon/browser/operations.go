@@ -14,12 +14,12 @@ import (
 // additional fields.
 var (
 	listApprovals = api.Op[reading, api.List[waitingCard]](api.ListApprovals)
-	listDecided   = api.Op[reading, api.List[decidedCard]]{Method: "GET", Path: "/v1/approvals/decided", Summary: "list the calls that the caller decided lately"}
+	listDecided   = api.Op[reading, api.List[decidedCard]]{Method: "GET", Path: "/v1/approvals/decided", Summary: "list the calls that the caller decided recently"}
 	getApproval   = api.Op[cardRequest, cardView](api.GetApproval)
 	decideCall    = api.Op[decideRequest, decided](api.DecideCall)
 	getCall       = api.Op[api.CallRequest, callView](api.GetCall)
 	getResult     = api.Download[resultRequest]{Method: "GET", Path: "/v1/calls/{id}/result", Summary: "download what a call returned"}
-	whoAmI        = api.Op[api.Empty, person]{Method: "GET", Path: "/v1/me", Summary: "say who is signed in"}
+	whoAmI        = api.Op[api.Empty, person]{Method: "GET", Path: "/v1/me", Summary: "show who is signed in"}
 )
 
 // person is the signed-in user.

@@ -56,25 +56,25 @@ type Places struct {
 }
 
 var (
-	listConfig  = api.Op[api.Empty, api.List[api.OwnSetting]]{Method: "GET", Path: api.ListSettings.Path, Summary: "list the settings of which one may have a value of one's own"}
+	listConfig  = api.Op[api.Empty, api.List[api.OwnSetting]]{Method: "GET", Path: api.ListSettings.Path, Summary: "list the settings that the caller can set for themselves"}
 	putConfig   = api.Op[api.PutOwnSettingRequest, api.OwnSetting]{Method: "PUT", Path: api.PutSetting.Path, Summary: api.PutOwnSetting.Summary}
 	unsetConfig = api.Op[api.OwnSettingRequest, api.OwnSetting]{Method: "DELETE", Path: api.UnsetSetting.Path, Summary: api.UnsetOwnSetting.Summary}
 
 	listGrants  = api.Op[api.Empty, api.List[grantView]]{Method: "GET", Path: api.ListGrants.Path, Summary: api.ListGrants.Summary}
-	listHooks   = api.Op[api.Empty, api.List[api.Hook]]{Method: "GET", Path: api.ListHooks.Path, Summary: "list the hooks around one's own calls, in the order in which they run before one"}
-	addHook     = api.Op[addHookRequest, api.Hook]{Method: "POST", Path: api.AddHook.Path, Summary: "add a hook around one's own calls"}
-	patchHook   = api.Op[patchHookRequest, api.Hook]{Method: "PATCH", Path: api.PatchHook.Path, Summary: "enable or disable a hook of one's own"}
-	removeHook  = api.Op[hookRequest, api.Empty]{Method: "DELETE", Path: api.RemoveHook.Path, Summary: "remove a hook of one's own"}
+	listHooks   = api.Op[api.Empty, api.List[api.Hook]]{Method: "GET", Path: api.ListHooks.Path, Summary: "list the hooks around the caller's calls, in the order in which they run before a call"}
+	addHook     = api.Op[addHookRequest, api.Hook]{Method: "POST", Path: api.AddHook.Path, Summary: "add a hook around the caller's own calls"}
+	patchHook   = api.Op[patchHookRequest, api.Hook]{Method: "PATCH", Path: api.PatchHook.Path, Summary: "enable or disable one of the caller's own hooks"}
+	removeHook  = api.Op[hookRequest, api.Empty]{Method: "DELETE", Path: api.RemoveHook.Path, Summary: "remove one of the caller's own hooks"}
 	listTokens  = api.Op[api.Empty, api.List[api.TokenView]]{Method: "GET", Path: api.ListTokens.Path, Summary: api.ListOwnTokens.Summary}
 	createToken = api.Op[api.CreateOwnTokenRequest, api.MintedToken]{Method: "POST", Path: api.CreateToken.Path, Summary: api.CreateOwnToken.Summary}
 	revokeToken = api.Op[api.RevokeOwnTokenRequest, api.Revoked]{Method: "DELETE", Path: api.RevokeToken.Path, Summary: api.RevokeOwnToken.Summary}
 
-	listCredentials  = api.Op[api.Empty, api.List[ownCredential]]{Method: "GET", Path: api.ListCredentials.Path, Summary: "list the credentials of one's own that are wanted or given"}
-	putCredential    = api.Op[putCredentialRequest, api.Empty]{Method: "PUT", Path: api.PutCredential.Path, Summary: "give a credential of one's own"}
-	deleteCredential = api.Op[credentialRequest, api.Empty]{Method: "DELETE", Path: api.DeleteCredential.Path, Summary: "take a credential of one's own back"}
+	listCredentials  = api.Op[api.Empty, api.List[ownCredential]]{Method: "GET", Path: api.ListCredentials.Path, Summary: "list the caller's own credentials, required and given"}
+	putCredential    = api.Op[putCredentialRequest, api.Empty]{Method: "PUT", Path: api.PutCredential.Path, Summary: "give one of the caller's own credentials"}
+	deleteCredential = api.Op[credentialRequest, api.Empty]{Method: "DELETE", Path: api.DeleteCredential.Path, Summary: "remove one of the caller's own credentials"}
 	loginCredential  = api.Op[credentialLoginRequest, api.LoginFlow]{Method: "POST", Path: "/v1/credentials/{service}/login", Summary: "connect a credential by signing in"}
 
-	listSessions  = api.Op[sessionsRequest, api.List[session]]{Method: "GET", Path: "/v1/sessions", Summary: "list the browsers and clients that are signed in as oneself"}
+	listSessions  = api.Op[sessionsRequest, api.List[session]]{Method: "GET", Path: "/v1/sessions", Summary: "list the browsers and clients that are signed in as the caller"}
 	revokeSession = api.Op[api.LoginIDRequest, api.Empty]{Method: "DELETE", Path: "/v1/sessions/{id}", Summary: "sign a browser or a client out"}
 
 	getUsage    = api.Op[usageRequest, usageReport]{Method: "GET", Path: api.GetUsage.Path, Summary: api.GetUsage.Summary}

@@ -73,8 +73,8 @@ func (c *Client) Routes(o Options) []openapi.Route {
 		handle(m, api.ListChatServers, c.ListServers, openapi.Doc{ID: "listServers"}, read),
 		handle(m, api.ListChatConversations, c.ListConversations, openapi.Doc{ID: "listConversations", Text: "Newest first."}, read),
 		handle(m, api.GetChatConversation, c.GetConversation, openapi.Doc{ID: "getConversation", Fails: map[int]string{404: "the caller took part in no conversation of that id"}}, read),
-		handle(m, api.ListOwnSettings, c.Settings.ListOwn, openapi.Doc{ID: "listSettings", Text: "A page can be built of it: each has a category, a label, a control and a range, in the language that is asked for."}, read),
-		handle(m, api.PutOwnSetting, c.Settings.PutOwn, openapi.Doc{ID: "putSetting", Fails: settingFails, Examples: []openapi.Example{{Name: "language", Summary: "a value, always as a text", Value: `{"value": "zh-Hans"}`}}}, read),
+		handle(m, api.ListOwnSettings, c.Settings.ListOwn, openapi.Doc{ID: "listSettings", Text: "A settings page can be built from it: each setting has a category, a label, a control and a range, in the requested language."}, read),
+		handle(m, api.PutOwnSetting, c.Settings.PutOwn, openapi.Doc{ID: "putSetting", Fails: settingFails, Examples: []openapi.Example{{Name: "language", Summary: "a value, always as a string", Value: `{"value": "zh-Hans"}`}}}, read),
 		handle(m, api.UnsetOwnSetting, c.Settings.UnsetOwn, openapi.Doc{ID: "unsetSetting", Fails: settingFails}, read),
 		handleTurn(o, caller, api.Chat, c.chat, chatDoc),
 		handleTurn(o, caller, api.RunTool, c.runTool, runToolDoc),
@@ -87,7 +87,7 @@ func handle[Req, Res any](m *mux.Mux, op api.Op[Req, Res], do func(context.Conte
 	return openapi.Handle(op, doc, h, byToken)
 }
 
-var settingFails = map[int]string{400: "the value is not one that the setting may have, or people have none of their own", 404: "there is no setting of that key"}
+var settingFails = map[int]string{400: "the value is invalid, or people can't have their own value of the setting", 404: "there is no setting of that key"}
 
 var byToken = openapi.Security{openapi.Token: {}}
 

@@ -33,27 +33,27 @@ type tell func(name string, data any) error
 // turnEvents are the events of a streamed turn.
 var turnEvents = &openapi.Events{Name: "TurnEvent", List: []openapi.Event{
 	{Name: "text.delta", Summary: "more of the assistant's text", Data: textDelta{}},
-	{Name: "tool.progress", Summary: "what became of a call", Data: toolProgress{}},
-	{Name: "tool.proposed", Summary: "a call that waits for a yes", Data: api.ProposedCall{}},
-	{Name: "turn.finished", Summary: "the last event: the whole answer", Data: api.ChatAnswer{}},
-	{Name: "error", Summary: "what ended the stream otherwise", Data: rounds.Failure{}},
+	{Name: "tool.progress", Summary: "the outcome of a call", Data: toolProgress{}},
+	{Name: "tool.proposed", Summary: "a call that needs approval", Data: api.ProposedCall{}},
+	{Name: "turn.finished", Summary: "the last event: the whole response", Data: api.ChatAnswer{}},
+	{Name: "error", Summary: "an error that ended the stream", Data: rounds.Failure{}},
 }}
 
 // The two operations in the OpenAPI document; a test sends their examples.
 var (
-	chatDoc = openapi.Doc{ID: "chat", Events: turnEvents, Text: "It is answered when the turn has ended or a call waits for a yes. A client that leaves does not stop the turn.", Fails: map[int]string{
-		400: "what is wrong with the request", 404: "the conversation, the model or a server is not there for the caller",
-		409: "the conversation is held elsewhere, or cannot go on as it is", 429: "the caller wrote too many messages, or all that their plan has; the message says when to write again"},
+	chatDoc = openapi.Doc{ID: "chat", Events: turnEvents, Text: "The response is sent when the turn has ended or a call needs approval. A client that disconnects does not stop the turn.", Fails: map[int]string{
+		400: "the request is invalid", 404: "the caller has no such conversation, model or server",
+		409: "the conversation is held on another surface, or can't continue in its state", 429: "the caller sent too many messages, or all that their plan allows; the error says when to send the next one"},
 		Examples: []openapi.Example{
 			{Name: "begin", Summary: "the first message of a conversation", Value: `{"message": "What is 6*7?", "servers": ["toolbox"]}`},
 			{Name: "continue", Summary: "the next one, as a stream", Value: `{"message": "And 6*8?", "conversation_id": "01K9Z3NDEKTSV4RRFFQ69G5FAX", "stream": true}`},
 		}}
-	runToolDoc = openapi.Doc{ID: "runTool", Events: turnEvents, Text: "The same decision again answers as the first did.", Fails: map[int]string{
-		400: "what is wrong with the request", 404: "no call of the caller's that was proposed over HTTP has that id",
-		409: "the call was decided otherwise, or is another than tool and digest say", 410: "the call waited too long"},
+	runToolDoc = openapi.Doc{ID: "runTool", Events: turnEvents, Text: "A repeated decision gets the same response.", Fails: map[int]string{
+		400: "the request is invalid", 404: "no call of the caller's that was proposed over HTTP has that id",
+		409: "the call has a different decision, or does not match tool and digest", 410: "the call has expired"},
 		Examples: []openapi.Example{
 			{Name: "run", Summary: "a yes", Value: `{"call_id": "01K9Z3NDEKTSV4RRFFQ69G5FAW", "decision": "run", "tool": "toolbox.calculate"}`},
-			{Name: "cancel", Summary: "a no, and the stream of how the turn goes on", Value: `{"call_id": "01K9Z3NDEKTSV4RRFFQ69G5FAW", "decision": "cancel", "stream": true}`},
+			{Name: "cancel", Summary: "a denial, with the rest of the turn as a stream", Value: `{"call_id": "01K9Z3NDEKTSV4RRFFQ69G5FAW", "decision": "cancel", "stream": true}`},
 		}}
 )
 
@@ -375,7 +375,7 @@ func (t *turn) show(m store.Message, tell tell) error {
 type textDelta struct {
 	ID    string `json:"id"`
 	Delta string `json:"delta"`
-	Again bool   `json:"again,omitempty" doc:"the delta stands for the text so far"`
+	Again bool   `json:"again,omitempty" doc:"the delta replaces the text so far"`
 }
 
 // toolProgress is the state of a call.

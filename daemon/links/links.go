@@ -122,7 +122,7 @@ func (l *Links) Leads(ctx context.Context, link string) bool {
 }
 
 // Open is the operation that opens a link's view.
-var Open = api.Op[OpenRequest, View]{Method: "POST", Path: "/w/{link}/frame", Summary: "open the view that a link leads to"}
+var Open = api.Op[OpenRequest, View]{Method: "POST", Path: "/w/{link}/frame", Summary: "open the view of a link"}
 
 // Mount adds the operations of a link's page.
 func (l *Links) Mount(m *mux.Mux) { mux.Handle(m, Open, l.Open) }

@@ -107,7 +107,7 @@ func Mount(on *http.ServeMux, routes []Route, prefixes []string, fail func(w htt
 	}
 	for _, prefix := range prefixes {
 		on.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-			fail(w, http.StatusNotFound, "there is nothing at this path; /openapi.json says what there is")
+			fail(w, http.StatusNotFound, "there is nothing at this path; see /openapi.json")
 		})
 	}
 }
@@ -226,7 +226,7 @@ func New(routes []Route, o Options) *Document {
 		for status, why := range r.Fails {
 			fail(strconv.Itoa(status), why)
 		}
-		fail("default", "something of nize's own went wrong; its log says more")
+		fail("default", "an internal error; see nize's log")
 		if d.Paths[r.Path] == nil {
 			d.Paths[r.Path] = map[string]*operation{}
 		}
@@ -265,12 +265,12 @@ func (s *schemas) requestOf(r Route) (list []parameter, _ *body) {
 // successes returns the successful responses.
 func (s *schemas) successes(r Route) map[string]*response {
 	all := map[string]*response{}
-	ok := &response{Description: "what was asked for", Headers: map[string]header{}, Content: map[string]media{}}
+	ok := &response{Description: "the result", Headers: map[string]header{}, Content: map[string]media{}}
 	for name, what := range r.Headers {
 		ok.Headers[name] = header{what, &jsonschema.Schema{Type: "string"}}
 	}
 	if r.Answer == reflect.TypeFor[api.Empty]() {
-		all["204"] = &response{Description: "done; there is nothing to say"}
+		all["204"] = &response{Description: "done; the response has no body"}
 	} else if r.Events == nil || !r.Events.Only {
 		ok.Content[jsonType] = media{Schema: s.of(r.Answer, answer)}
 	}

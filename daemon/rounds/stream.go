@@ -94,7 +94,7 @@ type (
 		ID         string `json:"id"`
 		Outcome    string `json:"outcome" doc:"done, or why there is no result"`
 		DurationMS int64  `json:"duration_ms"`
-		Result     string `json:"result" doc:"what the model is told"`
+		Result     string `json:"result" doc:"the text for the model"`
 	}
 )
 
@@ -112,8 +112,8 @@ func EventsOf() []EventData {
 		{toolStarted, "a call runs", startedData{}},
 		{toolFinished, "a call has ended", finishedData{}},
 		{usageEvent, "what the round has cost so far", Usage{}},
-		{roundFinished, "the last event: the whole answer", Answer{}},
-		{errorEvent, "what ended the stream otherwise; before other events, that the text so far does not count", Failure{}},
+		{roundFinished, "the last event: the whole response", Answer{}},
+		{errorEvent, "an error that ended the stream; before other events, it means that the text so far is void", Failure{}},
 	}
 }
 

@@ -13,18 +13,18 @@ import (
 
 // Request starts a round, or continues one that waits.
 type Request struct {
-	Begin    `oneof:"" doc:"begins a round"`
-	Continue `oneof:"" doc:"goes on with a round that waits or was cut off; with its round_id alone it looks whether somebody else has decided"`
+	Begin    `oneof:"" doc:"starts a round"`
+	Continue `oneof:"" doc:"continues a round that waits or was interrupted; with round_id alone it checks whether another person has decided"`
 }
 
 // Begin starts a round.
 type Begin struct {
 	Model          string    `json:"model" doc:"a model of nize's, by its logical name or as provider/model"`
-	Messages       []Message `json:"messages" doc:"what is said, oldest first; with conversation_id what is new"`
-	Tools          []Tool    `json:"tools,omitempty" doc:"what the model may use"`
+	Messages       []Message `json:"messages" doc:"messages, oldest first; with conversation_id only new ones"`
+	Tools          []Tool    `json:"tools,omitempty" doc:"tools that the model may use"`
 	Temperature    *float64  `json:"temperature,omitempty" doc:"from 0 to 2"`
-	MaxTokens      int       `json:"max_tokens,omitempty" doc:"of one answer of the model's"`
-	MaxSteps       int       `json:"max_steps,omitempty" doc:"how often the model may be asked; at most agent.tools.maxSteps, with a warning if that is less"`
+	MaxTokens      int       `json:"max_tokens,omitempty" doc:"limit for one response of the model"`
+	MaxSteps       int       `json:"max_steps,omitempty" doc:"maximum number of model calls; at most agent.tools.maxSteps, with a warning if that is less"`
 	ConversationID string    `json:"conversation_id,omitempty" doc:"continues a conversation whose last round has ended"`
 }
 
@@ -32,7 +32,7 @@ type Begin struct {
 type Continue struct {
 	RoundID     string     `json:"round_id" doc:"the round's id"`
 	Approvals   []Approval `json:"approvals,omitempty" doc:"decisions on calls that nize would run"`
-	ToolOutputs []Output   `json:"tool_outputs,omitempty" doc:"what the caller's own functions came to"`
+	ToolOutputs []Output   `json:"tool_outputs,omitempty" doc:"outputs of the caller's own functions"`
 }
 
 // Message is a message in OpenAI's chat format.
@@ -40,7 +40,7 @@ type Message struct {
 	Role       string        `json:"role" enum:"system,developer,user,assistant,tool"`
 	Content    Content       `json:"content,omitempty"`
 	ToolCalls  []MessageCall `json:"tool_calls,omitempty" doc:"calls in a message of the assistant's; each needs a message of role tool"`
-	ToolCallID string        `json:"tool_call_id,omitempty" doc:"of role tool: the call that it answers"`
+	ToolCallID string        `json:"tool_call_id,omitempty" doc:"for role tool: the call that it answers"`
 	Name       string        `json:"name,omitempty"`
 }
 
@@ -66,7 +66,7 @@ type MessageCall struct {
 // CallByName is a call as the model wrote it.
 type CallByName struct {
 	Name      string `json:"name"`
-	Arguments string `json:"arguments,omitempty" doc:"JSON, as a text"`
+	Arguments string `json:"arguments,omitempty" doc:"JSON, as a string"`
 }
 
 // Tool is a tool that the model may use.
@@ -79,10 +79,10 @@ type Tool struct {
 
 // MCPTool offers the tools of an MCP server that the request brings.
 type MCPTool struct {
-	ServerLabel     string                    `json:"server_label" doc:"what the caller calls the server; the project's credentials are filed under it"`
-	ServerURL       string                    `json:"server_url" doc:"where it listens: http or https"`
+	ServerLabel     string                    `json:"server_label" doc:"the caller's name for the server; the project's credentials are stored under it"`
+	ServerURL       string                    `json:"server_url" doc:"its http or https URL"`
 	AllowedTools    *[]string                 `json:"allowed_tools" doc:"names of its tools; [] is all of them"`
-	RequireApproval store.Approval            `json:"require_approval" enum:"always,never,auto" doc:"auto asks; never does not ask if an admin lets the project run the tool unattended, or approvals.allow_request_never is set"`
+	RequireApproval store.Approval            `json:"require_approval" enum:"always,never,auto" doc:"auto requires approval; never does not, if an admin lets the project run the tool unattended or approvals.allow_request_never is set"`
 	Headers         map[string]project.Header `json:"headers,omitempty" doc:"sent with each request to the server"`
 }
 
@@ -114,7 +114,7 @@ type Approval struct {
 // Output is the output of one of the caller's functions.
 type Output struct {
 	ID     string  `json:"id" doc:"the call's id"`
-	Output *string `json:"output" doc:"what the model is told"`
+	Output *string `json:"output" doc:"the text for the model"`
 }
 
 // The states of a round.
@@ -134,10 +134,10 @@ type Answer struct {
 	Message        *Said      `json:"message"`
 	ProposedCalls  []Proposed `json:"proposed_calls" doc:"calls that wait for the caller"`
 	Usage          Usage      `json:"usage"`
-	Steps          int        `json:"steps" doc:"how often the model was asked"`
+	Steps          int        `json:"steps" doc:"number of model calls"`
 	Error          *Error     `json:"error,omitempty" doc:"why it failed"`
-	Finish         string     `json:"finish_reason,omitempty" enum:"stop,length,cut,content_filter" doc:"of the message of a completed round; all but stop say why it is not whole"`
-	Warnings       []string   `json:"warnings,omitempty" doc:"tools that are left out, what the message lacks, and how a call that waits could run without a person; one sentence each"`
+	Finish         string     `json:"finish_reason,omitempty" enum:"stop,length,cut,content_filter" doc:"of the message of a completed round; any value but stop is why it is incomplete"`
+	Warnings       []string   `json:"warnings,omitempty" doc:"omitted tools, what the message is missing, and how a pending call could run without approval; one sentence each"`
 }
 
 // Said is the assistant's message.
@@ -152,7 +152,7 @@ type Proposed struct {
 	Tool        string          `json:"tool" doc:"the name that the model used"`
 	ServerLabel *string         `json:"server_label" doc:"of a server that the request brought"`
 	Arguments   json.RawMessage `json:"arguments" jsontype:"object"`
-	Digest      string          `json:"digest" doc:"it comes back with the decision"`
+	Digest      string          `json:"digest" doc:"to be sent back with the decision"`
 }
 
 // Usage is the cost of a round so far.
@@ -161,8 +161,8 @@ type Usage struct {
 	CompletionTokens int64    `json:"completion_tokens"`
 	TotalTokens      int64    `json:"total_tokens"`
 	CachedTokens     int64    `json:"cached_tokens"`
-	CostUSD          *float64 `json:"cost_usd" doc:"null where a price is not known"`
-	Estimated        bool     `json:"estimated" doc:"the service did not say how many tokens it were"`
+	CostUSD          *float64 `json:"cost_usd" doc:"null if a price is unknown"`
+	Estimated        bool     `json:"estimated" doc:"the service did not report the number of tokens"`
 }
 
 // Failure is the body of an error response.
@@ -174,7 +174,7 @@ type Failure struct {
 type Error struct {
 	Type    string `json:"type" enum:"invalid_request,authentication,not_found,conflict,rate_limited,budget,upstream,internal"`
 	Message string `json:"message"`
-	Param   Param  `json:"param" doc:"the field that it is about; null if it is about none"`
+	Param   Param  `json:"param" doc:"the field in question, or null"`
 	status  int
 	wait    int
 }

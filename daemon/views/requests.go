@@ -27,11 +27,11 @@ const (
 )
 
 // Ask is the operation with which a page forwards a view's request.
-var Ask = api.Op[AskRequest, Answer]{Method: "POST", Path: "/v1/frames/{call}/requests", Summary: "answer what a view asks for"}
+var Ask = api.Op[AskRequest, Answer]{Method: "POST", Path: "/v1/frames/{call}/requests", Summary: "handle a view's request"}
 
 // Outcome is the operation that returns the outcome of a tool call that a view requested,
 // or of the call that it shows.
-var Outcome = api.Op[OutcomeRequest, Answer]{Method: "GET", Path: "/v1/frames/{call}/calls/{id}", Summary: "say how a call of a view's ended"}
+var Outcome = api.Op[OutcomeRequest, Answer]{Method: "GET", Path: "/v1/frames/{call}/calls/{id}", Summary: "show the outcome of a view's call"}
 
 // AskRequest is one request of the view of a call.
 type AskRequest struct {

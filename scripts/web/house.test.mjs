@@ -48,7 +48,7 @@ test('a credential is connected by signing in at its service', async () => {
   const opens = page.context().waitForEvent('page')
   await credentials.getByRole('link', { name: 'Go on to sign in' }).click()
   const other = await opens
-  await other.getByRole('button', { name: /^Go on to/ }).click()
+  await other.getByRole('button', { name: /^Continue to/ }).click()
   await other.getByRole('link', { name: 'Allow' }).click()
   await other.waitForURL('**/oauth/callback**')
   await other.getByText(/connected/i).first().waitFor()

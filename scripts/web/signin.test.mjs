@@ -242,7 +242,7 @@ test('a browser, and what is signed in as somebody', async () => {
   await stand.ctl('credentials', 'declare', 'mail', '--name', 'Mail', '--mode', 'user-oauth', '--authorization-url', 'https://auth.example.com/a', '--token-url', 'https://auth.example.com/t', '--client-id', 'nize', '--host', 'api.example.com')
   const flow = JSON.parse(await stand.ctl('credentials', 'connect', 'mail', '--json'))
   await page.goto(flow.url)
-  await page.getByRole('button', { name: 'Go on to auth.example.com' }).waitFor()
+  await page.getByRole('button', { name: 'Continue to auth.example.com' }).waitFor()
   await lookAround(page, 'connect')
   await lookIn(page, 'zh-CN', 'connect-zh')
   await page.goto(flow.url.replace(/connect\/[^#]+/, 'connect/nothing'))
