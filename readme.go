@@ -23,7 +23,7 @@ var Topics = []Topic{
 	{"slack", "set up Slack; what people can say; channels; limits", "bots/slack/README.md"},
 	{"discord", "set up Discord; who may talk to nize there; limits", "bots/discord/README.md"},
 	{"browser", "the chat page: opening it, what its cards promise", "bots/web/README.md"},
-	{"gateway", "what asks, who decides, discovery, MCP clients", "mcp/README.md"},
+	{"gateway", "approvals and approvers, discovery, MCP clients", "mcp/README.md"},
 	{"assistant", "providers, models, agents, usage, prices, budgets", "llm/README.md"},
 	{"operating", "install, upgrade, alerts, audit, backup, configuration", "daemon/README.md"},
 	{"upgrade", "upgrade, and the way back", "UPGRADE.md"},
