@@ -1,5 +1,8 @@
-// Agents drives nize's hooks with coding agents: Claude Code and Codex, on a scripted model and
-// a fake Slack. scripts/agents.sh starts it. It ends with 1 at the first thing that is not as it should be.
+// Command agents tests nize's hooks with other vendors' coding agents: Claude Code and
+// Codex.
+//
+// It runs them against a scripted model and a simulated Slack, all on loopback.
+// scripts/agents.sh starts it. It exits with 1 at the first failure.
 package main
 
 import (
@@ -24,7 +27,7 @@ import (
 	"nize/store"
 )
 
-// patience bounds whatever is waited for: a machine may be slow.
+// patience limits every wait: a machine may be slow.
 const patience = 3 * time.Minute
 
 func main() {
@@ -45,7 +48,7 @@ func main() {
 type driver struct {
 	bin, claude, codex string
 	began              time.Time
-	dir                string // a home directory, with the data of nized in it
+	dir                string // a home directory that contains nized's data
 	model              model
 	modelURL           string
 	slack              *slacktest.Server
@@ -112,7 +115,8 @@ func (d *driver) log() string {
 func (d *driver) data() string   { return filepath.Join(d.dir, "data") }
 func (d *driver) socket() string { return filepath.Join(d.data(), "nized.sock") }
 
-// env is that of every program: nothing of who runs this, such as keys.
+// env returns the environment of every program, without the user's own variables, such as
+// keys.
 func (d *driver) env(more ...string) []string {
 	return append([]string{"PATH=" + d.bin + ":" + os.Getenv("PATH"), "HOME=" + d.dir, "TMPDIR=" + d.dir, "NO_COLOR=1", "NIZE_SOCKET=" + d.socket()}, more...)
 }
@@ -134,7 +138,7 @@ func (d *driver) start(ctx context.Context) error {
 	})
 }
 
-// kill ends nized as a crash does.
+// kill kills nized to simulate a crash.
 func (d *driver) kill() {
 	if d.nized != nil {
 		_ = d.nized.Process.Kill()
@@ -158,8 +162,7 @@ func (d *driver) until(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-// connectSlack makes Ann in Slack the person at this machine: her identity joins the
-// local user, as whom the hooks ask.
+// connectSlack links Ann in Slack with the local user, as whom the hooks send asks.
 func (d *driver) connectSlack(ctx context.Context) error {
 	if _, err := api.PutSetting.Call(ctx, d.api, api.PutSettingRequest{Key: "slack.api_url", Value: d.slack.APIURL()}); err != nil {
 		return err
@@ -187,7 +190,7 @@ func (d *driver) connectSlack(ctx context.Context) error {
 	return d.until(ctx, "Ann is who works at this machine", func() bool { return d.hasUser(ctx, "local:", "slack:") })
 }
 
-// hasUser says whether there is an admin with identities that begin so.
+// hasUser reports whether an admin has identities with these prefixes.
 func (d *driver) hasUser(ctx context.Context, prefixes ...string) bool {
 	users, err := api.ListUsers.Call(ctx, d.api, api.Empty{})
 	return err == nil && slices.ContainsFunc(users.Items, func(u store.User) bool {
@@ -200,13 +203,13 @@ func (d *driver) hasUser(ctx context.Context, prefixes ...string) bool {
 	})
 }
 
-// agent is one of theirs.
+// agent is a coding agent.
 type agent interface {
 	name() string // of the client and of its source
 	program() string
 	command(d *driver) (args, env []string)
 	prepare(d *driver) error
-	// edits says whether it runs arguments that a person changed.
+	// edits reports whether it runs arguments that a person edited.
 	edits() bool
 }
 
@@ -232,7 +235,7 @@ func (codex) prepare(d *driver) error {
 	return os.WriteFile(filepath.Join(d.dir, ".codex", "config.toml"), []byte(config), 0o600)
 }
 func (codex) command(*driver) (args, env []string) {
-	// Codex runs no hook that its user did not trust, and nobody is there to ask.
+	// Codex runs only trusted hooks, and no user can confirm the trust here.
 	return []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "do it"}, nil
 }
 
@@ -253,13 +256,13 @@ type turn struct {
 	done chan error
 }
 
-// begin starts a turn whose model wants one shell command.
+// begin starts a turn in which the model requests one shell command.
 func (d *driver) begin(ctx context.Context, a agent, command string) (*turn, error) {
 	d.model.wants(command)
 	args, env := a.command(d)
 	c := exec.CommandContext(ctx, a.program(), args...)
 	c.Dir, c.Env = d.project(), d.env(env...)
-	t := &turn{done: make(chan error, 1)} // it ends also if nobody waits for it
+	t := &turn{done: make(chan error, 1)} // buffered, so that it ends even if no one waits
 	c.Stdout, c.Stderr = &t.out, &t.out
 	if err := c.Start(); err != nil {
 		return nil, err
@@ -268,7 +271,7 @@ func (d *driver) begin(ctx context.Context, a agent, command string) (*turn, err
 	return t, nil
 }
 
-// end waits for the end of a turn, which the model ends after it was told of its step.
+// end waits for the end of a turn; the model ends it once it has the result of its step.
 func (d *driver) end(t *turn, ran bool, command, told string) error {
 	err := <-t.done
 	switch heard := d.model.heard(); {
@@ -285,7 +288,7 @@ func (d *driver) end(t *turn, ran bool, command, told string) error {
 	return nil
 }
 
-// touch is a command whose run shows.
+// touch returns a command whose execution is visible.
 func touch(name string) string { return "touch " + name }
 
 func (d *driver) made(command string) bool {
@@ -293,7 +296,7 @@ func (d *driver) made(command string) bool {
 	return err == nil
 }
 
-// waiting returns the card of the ask that waits, as Ann has it in Slack.
+// waiting returns the card of the waiting ask, as Ann sees it in Slack.
 func (d *driver) waiting(ctx context.Context, command string) (card store.Card, m slacktest.Message, err error) {
 	private := d.slack.DMChannel(slacktest.Ann)
 	err = d.until(ctx, "the ask for "+command+" is before Ann", func() bool {
@@ -311,7 +314,7 @@ func (d *driver) waiting(ctx context.Context, command string) (card store.Card, 
 	return card, m, err
 }
 
-// play goes through all that is promised of a hook.
+// play tests everything that is promised about hooks.
 func (d *driver) play(ctx context.Context, a agent) error {
 	if err := os.MkdirAll(filepath.Join(d.project(), ".git"), 0o700); err != nil {
 		return err
@@ -374,7 +377,7 @@ func (d *driver) play(ctx context.Context, a agent) error {
 	}
 	told := ""
 	if !a.edits() {
-		told = approved // what to run instead
+		told = approved // the command to run instead
 	}
 	if err := d.end(t, false, wanted, told); err != nil {
 		return err
@@ -413,7 +416,7 @@ func (d *driver) play(ctx context.Context, a agent) error {
 	}
 	d.ok("%s: nized is killed while it waits: denied", a.name())
 
-	gone := name("standing-2") // what would be allowed
+	gone := name("standing-2") // a command that would be allowed
 	if t, err = d.begin(ctx, a, gone); err != nil {
 		return err
 	}
@@ -428,7 +431,7 @@ func (d *driver) play(ctx context.Context, a agent) error {
 	if err != nil {
 		return err
 	}
-	for _, card := range list.Items { // of the one whose hook could not withdraw it
+	for _, card := range list.Items { // of the ask whose hook could not withdraw it
 		if _, err := api.DecideCall.Call(ctx, d.api, api.DecideCallRequest{ID: card.Call, Verb: store.Deny, Digest: card.Digest}); err != nil {
 			return err
 		}
@@ -436,7 +439,7 @@ func (d *driver) play(ctx context.Context, a agent) error {
 	return d.until(ctx, "the bot is connected", d.slack.Connected)
 }
 
-// playHTTP has Claude Code post its event itself, with a token and without a process.
+// playHTTP lets Claude Code post its event itself, with a token and without a process.
 func (d *driver) playHTTP(ctx context.Context, c claudeCode) error {
 	made, err := api.CreateToken.Call(ctx, d.api, api.CreateTokenRequest{Name: "agent", Audience: store.ForAPI})
 	if err != nil {
@@ -473,7 +476,7 @@ func (d *driver) playHTTP(ctx context.Context, c claudeCode) error {
 	if err := d.nizectl(ctx, "tokens", "revoke", "agent", "--yes"); err != nil {
 		return err
 	}
-	no := touch(c.name() + "-standing-3") // what a standing answer allows
+	no := touch(c.name() + "-standing-3") // a command that a standing answer allows
 	if t, err = d.begin(ctx, c, no); err != nil {
 		return err
 	}

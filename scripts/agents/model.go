@@ -10,16 +10,16 @@ import (
 	"sync"
 )
 
-// model stands for the models of both agents, at /v1/messages and /v1/responses. It asks
-// for one shell command and says that it has finished when it sees what came of that.
+// model simulates the models of both agents, at /v1/messages and /v1/responses. It requests
+// one shell command and ends the turn when it gets the result.
 type model struct {
 	mu      sync.Mutex
 	command string
-	calls   int    // counted up, since an agent's own ID of a step must not come twice
-	results []byte // the last request that held what came of a step
+	calls   int    // incremented, since an agent's id of a step must be unique
+	results []byte // the last request with the result of a step
 }
 
-// wants is the command that the next turn asks for.
+// wants sets the command that the next turn requests.
 func (m *model) wants(command string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,14 +27,14 @@ func (m *model) wants(command string) {
 	m.calls++
 }
 
-// heard is what the model was told of its step.
+// heard returns the result of the step that the model received.
 func (m *model) heard() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return string(m.results)
 }
 
-// request has what matters of the requests to both.
+// request has the relevant fields of the requests to both.
 type request struct {
 	Messages []json.RawMessage `json:"messages"` // Anthropic's
 	Input    []json.RawMessage `json:"input"`    // OpenAI's

@@ -22,8 +22,8 @@ const (
 	eventsAsked = 300 // each a request
 )
 
-// asks measures what a step of a coding agent costs that a standing answer allows: the
-// hook as a whole process, and the event over HTTP. Each is another ask, and is stored.
+// asks measures the cost of a coding agent's step that a standing answer allows: the hook
+// as a whole process, and the event over HTTP. Each is a new ask, and is stored.
 func (b *bench) asks(ctx context.Context) (err error) {
 	d, err := b.startNized(ctx, "asks")
 	if err != nil {

@@ -6,6 +6,6 @@ type bench struct {
 	rounds int
 	events int // of the audit trail
 	only   string
-	dir    string // of everything that this run writes
+	dir    string // for everything that this run writes
 	table  table
 }

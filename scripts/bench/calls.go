@@ -32,12 +32,12 @@ type execute struct {
 	Params page   `json:"params"`
 }
 
-// ways are the same call on all ways; the hop's is through a server of the SDK's that
-// passes it on with the SDK's client, and does nothing else.
+// ways are the same call on different ways; hop's passes through a server of the SDK that
+// only forwards it with the SDK's client.
 type ways struct{ direct, hop, gateway work }
 
-// calls measures the first rows of the table: the cost of the way through the
-// gateway, with its hooks and its audit.
+// calls measures the first rows of the table: the cost of the gateway, with its hooks and
+// its audit trail.
 func (b *bench) calls(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", batch{})
 	if err != nil {
@@ -175,8 +175,8 @@ func (b *bench) latency(ctx context.Context, d *nized, read, write ways) error {
 	return nil
 }
 
-// hooks compares calls without a configured hook with calls through five of the
-// types that come with nize, round by round.
+// hooks compares calls without a configured hook with calls through five of the built-in
+// types, round by round.
 func (b *bench) hooks(ctx context.Context, d *nized, read work) error {
 	names := []string{"audit", "access-control", "rate-limit", "param-sanitizer", "secret-redaction"}
 	configs := map[string]string{
@@ -221,7 +221,7 @@ func (b *bench) hooks(ctx context.Context, d *nized, read work) error {
 	return nil
 }
 
-// noProc is why a figure from /proc is missing.
+// noProc returns why a figure from /proc is missing.
 func noProc[T time.Duration | float64](value T) string {
 	if value == 0 {
 		return "there is no /proc"
@@ -264,9 +264,8 @@ func (b *bench) throughput(ctx context.Context, d *nized, read, write ways) erro
 	return nil
 }
 
-// crowd measures the memory that nized takes for itself while many call at once;
-// the pages of its files, which the system takes back when it needs them, are not
-// counted.
+// crowd measures nized's own memory during many concurrent calls, without the pages of its
+// files, which the system reclaims when it needs them.
 func (b *bench) crowd(ctx context.Context, d *nized, read work) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -307,9 +306,9 @@ func (b *bench) syncs(ctx context.Context, d *nized, read work) error {
 	if err := trace.Start(); err != nil {
 		return fmt.Errorf("starting strace: %w", err)
 	}
-	line, _ := bufio.NewReader(said).ReadString('\n') // "Process N attached", or why not
+	line, _ := bufio.NewReader(said).ReadString('\n') // "Process N attached", or an error
 	if !strings.Contains(line, "attached") {
-		_ = trace.Wait() // its words say why it ended
+		_ = trace.Wait() // its output has the reason
 		r.missing = "strace may not attach here: " + strings.TrimSpace(line)
 		b.table.add(r)
 		return nil
@@ -353,14 +352,14 @@ func straceCalls(path string) (int, error) {
 	return sum, nil
 }
 
-// comesBack measures how soon the same session of a client works again after
-// an upstream was away for five seconds.
+// comesBack measures how soon the same session of a client works again after an upstream
+// was unavailable for five seconds.
 func (b *bench) comesBack(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", batch{})
 	if err != nil {
 		return err
 	}
-	defer func() { up.kill() }() // the one that there is then
+	defer func() { up.kill() }() // the current one at that time
 	d, err := b.startNized(ctx, "comes-back")
 	if err != nil {
 		return err
@@ -385,7 +384,7 @@ func (b *bench) comesBack(ctx context.Context) (err error) {
 		return errors.New("the first call failed")
 	}
 	up.kill()
-	// A client that tries now and then while it is away, as people do.
+	// A client that retries from time to time meanwhile, as people do.
 	away := time.NewTimer(5 * time.Second)
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

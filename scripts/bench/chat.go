@@ -20,13 +20,13 @@ const (
 	chatSeconds = 5
 )
 
-// chat measures how soon Slack has its acknowledgement while 200 events come
-// each second and the model answers none of them.
+// chat measures how soon Slack gets its acknowledgement at 200 events per second while the
+// model answers none of them.
 func (b *bench) chat(ctx context.Context) (err error) {
 	var asked atomic.Int64
 	held := make(chan struct{})
 	model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the request is seen
+		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the request is noticed
 		asked.Add(1)
 		select {
 		case <-held:
@@ -49,7 +49,7 @@ func (b *bench) chat(ctx context.Context) (err error) {
 		return err
 	}
 	people := []string{slacktest.Ann, slacktest.Ben, slacktest.Cho}
-	for _, who := range people { // who they are is known: Slack's own answer is not what is measured
+	for _, who := range people { // look the people up first: Slack's own response time is not measured
 		if _, err := slack.Mention(who, slacktest.General, "hello"); err != nil {
 			return fmt.Errorf("mentioning nize: %w", err)
 		}
@@ -82,8 +82,8 @@ func (b *bench) chat(ctx context.Context) (err error) {
 	return nil
 }
 
-// talks connects the daemon with the model and with Slack, and lifts the limits
-// that one person's messages have.
+// talks connects the daemon with the model and with Slack, and removes the limits on one
+// person's messages.
 func (d *nized) talks(ctx context.Context, model string, slack *slacktest.Server) error {
 	settings := [][2]string{
 		{"slack.api_url", slack.APIURL()},

@@ -32,8 +32,8 @@ const (
 // noChromium is why nothing is painted.
 const noChromium = "there is no chromium"
 
-// paint measures what a person sees of the page in a real browser: its first paint,
-// that of a long conversation, and the frames while a long answer is written.
+// paint measures the page as a person sees it in a real browser: its first paint, that of a
+// long conversation, and the frames while a long answer is written.
 func (b *bench) paint(ctx context.Context) (err error) {
 	first := row{what: "Chromium, nothing cached: the page to its first paint", unit: "ms"}
 	opened := row{what: fmt.Sprintf("Chromium: a conversation of %d messages, from its data to painted", longThread), unit: "ms", floor: 300}
@@ -118,9 +118,9 @@ func (b *bench) paint(ctx context.Context) (err error) {
 	return nil
 }
 
-// whatIsPainted notes on a page when the state of its conversation came and when that
-// was painted, and how long each frame takes while an answer is written, the last one,
-// in which the whole of it is drawn, included.
+// whatIsPainted records on a page when the state of its conversation arrived and when it
+// was painted, and how long each frame takes while an answer is written, including the last
+// frame, in which the whole answer is drawn.
 const whatIsPainted = `
 const bench = globalThis.bench = { frames: [] };
 const readable = Object.getOwnPropertyDescriptor(TextDecoderStream.prototype, 'readable').get;
@@ -142,7 +142,7 @@ const frame = () => {
 };
 requestAnimationFrame(frame);`
 
-// answered waits until nothing in a conversation waits for an answer.
+// answered waits until every message of a conversation is answered.
 func (d *nized) answered(ctx context.Context, thread string) error {
 	return d.until(ctx, "to answer", func(ctx context.Context) bool {
 		view, err := api.ShowConversation.Call(ctx, d.api, api.ShowConversationRequest{ID: thread, Reason: "figures"})
@@ -150,7 +150,7 @@ func (d *nized) answered(ctx context.Context, thread string) error {
 	})
 }
 
-// longPieces are what the long answer is written in: half of it has blocks of every kind,
+// longPieces returns the pieces of the long answer: half of it has blocks of every kind,
 // the other half is one block of code.
 func longPieces() (list []string) {
 	size := 0
@@ -170,7 +170,7 @@ func longPieces() (list []string) {
 	return list
 }
 
-// chromium is a browser with one page, which is told by its pipe what to do.
+// chromium is a browser with one page, controlled through a pipe.
 type chromium struct {
 	cmd     *exec.Cmd
 	to      *os.File
@@ -214,12 +214,12 @@ func startChromium(ctx context.Context, program, dir string) (*chromium, error) 
 }
 
 func (c *chromium) stop() {
-	_ = c.to.Close()         // it ends by that
-	_ = c.cmd.Process.Kill() // or by this
+	_ = c.to.Close()         // which ends it
+	_ = c.cmd.Process.Kill() // or this does
 	_ = c.cmd.Wait()         // it was killed
 }
 
-// do asks for one thing and waits for its answer; what happens meanwhile is skipped.
+// do sends one request and waits for its response; it skips events meanwhile.
 func (c *chromium) do(method string, params, answer any) error {
 	c.n++
 	ask := struct {
@@ -260,7 +260,7 @@ func (c *chromium) do(method string, params, answer any) error {
 	}
 }
 
-// measure opens an address and waits for a number.
+// measure opens a URL and waits for a number.
 func (c *chromium) measure(address, expression string) (n float64, err error) {
 	if err := c.do("Page.navigate", map[string]any{"url": address}, nil); err != nil {
 		return 0, err
@@ -268,13 +268,13 @@ func (c *chromium) measure(address, expression string) (n float64, err error) {
 	return n, c.await(expression, &n)
 }
 
-// await waits until an expression is something, and gives it.
+// await waits until an expression is truthy, and returns its value.
 func (c *chromium) await(expression string, value any) error {
 	var said struct {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails *struct{ Text string }
 	}
-	// A page that is being opened takes its expressions with it.
+	// Opening a page discards pending expressions.
 	for begin := time.Now(); time.Since(begin) < patience; {
 		ask := map[string]any{"expression": "new Promise((done) => { const look = () => { const it = " + expression + "; it ? done(it) : setTimeout(look, 50) }; look() })", "awaitPromise": true, "returnByValue": true}
 		err := c.do("Runtime.evaluate", ask, &said)

@@ -12,10 +12,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// callers is how many call at once in the figures on throughput.
+// callers is the number of concurrent callers in the figures on throughput.
 const callers = 16
 
-// crowd is how many call at once in the figure on memory.
+// crowd is the number of concurrent callers in the figure on memory.
 const crowd = 64
 
 // client is one session of the SDK's client.
@@ -41,7 +41,7 @@ func (c *client) close() {
 	c.meter.base.CloseIdleConnections()
 }
 
-// call runs a tool and wants success.
+// call calls a tool and returns an error unless it succeeds.
 func (c *client) call(ctx context.Context, name string, args any) error {
 	result, err := c.session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: args})
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // work is one call of something.
 type work func(ctx context.Context, i int) error
 
-// p50 does it n times, one after the other.
+// p50 runs it n times sequentially and returns the median.
 func p50(ctx context.Context, n int, do work) (time.Duration, error) {
 	took := make([]time.Duration, n)
 	for i := range took {
@@ -108,7 +108,7 @@ func p50(ctx context.Context, n int, do work) (time.Duration, error) {
 	return median(took), nil
 }
 
-// rate does it n times by that many callers together and returns how many a second.
+// rate runs it n times with that many concurrent callers and returns the number per second.
 func rate(ctx context.Context, callers, n int, do work) (float64, error) {
 	var next atomic.Int64
 	errs := make(chan error, callers) // one for each

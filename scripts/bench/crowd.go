@@ -28,12 +28,12 @@ const (
 	crowdPages    = 8                      // each: limits.user.streams
 	crowdSessions = 100                    // each, of one token: limits.token.sessions
 	crowdPriority = 10                     // the nice value of the process of the crowd
-	crowdPause    = 100 * time.Millisecond // of the member between calls, who uses less than a share of 51
+	crowdPause    = 100 * time.Millisecond // of the measured member between calls, who uses less than a 51st of the CPU
 	crowdServer   = "shared"
 )
 
-// crowdEnv makes this program a crowd of members, so that its CPU is its own and has
-// less priority; its value is a [crowdSpec] in JSON.
+// crowdEnv makes this program a crowd of members, so that its CPU is separate and has less
+// priority; its value is a [crowdSpec] in JSON.
 const crowdEnv = "NIZE_BENCH_CROWD"
 
 type crowdSpec struct {
@@ -41,12 +41,12 @@ type crowdSpec struct {
 	Addr string `json:"addr"`
 }
 
-// What the crowd is asked for, a line each; it answers each with a [crowded].
+// Commands to the crowd, one per line; it answers each with a [crowded].
 const (
 	crowdHold  = "hold"  // create and hold as much as the quotas allow
 	crowdPush  = "push"  // until the next line, try for more, one request of each member at a time
 	crowdCalls = "calls" // until the next line, call a tool that reads, one call of each member at a time
-	crowdRest  = "rest"  // hold, and ask for nothing
+	crowdRest  = "rest"  // hold, and request nothing
 )
 
 // crowded is what the crowd did since its last answer.
@@ -56,8 +56,8 @@ type crowded struct {
 	Requests int64            `json:"requests"`
 }
 
-// crowd measures the calls of one member while 50 others are at their quotas: hold
-// what they may hold, ask for more, and call tools all the time.
+// crowded measures the calls of one member while 50 others are at their quotas: they hold
+// what they may hold, request more, and call tools all the time.
 func (b *bench) crowded(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", make([]batch, goodServers+1)...)
 	if err != nil {
@@ -109,7 +109,7 @@ func (b *bench) crowded(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, crowd.stop()) }()
 	for _, p := range []struct {
 		ask, what string
-		floor     float64 // those who compute all the time compete for the processor
+		floor     float64 // members that compute all the time compete for the processor
 	}{
 		{crowdHold, "hold all that they may", 2}, {crowdPush, "ask for more, one request each at a time", 0}, {crowdCalls, "call a tool all the time, one call each at a time", 0}, {crowdRest, "have stopped", 0},
 	} {
@@ -193,14 +193,14 @@ func (c *crowdProcess) ask(what string) (did crowded, err error) {
 }
 
 func (c *crowdProcess) stop() error {
-	_ = c.in.Close() // by which it ends
+	_ = c.in.Close() // which ends it
 	if err := c.cmd.Wait(); err != nil {
 		return fmt.Errorf("the crowd ended: %w", err)
 	}
 	return nil
 }
 
-// member is one of the crowd, with a page, a token for the API and one for MCP.
+// member is a member of the crowd, with a page, a token for the API and one for MCP.
 type member struct {
 	*visitor
 	api, mcp string
@@ -214,11 +214,11 @@ type mob struct {
 	held     map[string]int64
 	refused  map[string]int64
 	requests atomic.Int64
-	holding  context.Context // what is held open ends with it
+	holding  context.Context // ends everything that is held open
 	open     sync.WaitGroup
 }
 
-// serveCrowd does what each line of its input says until its input ends.
+// serveCrowd executes the commands of its input until the input ends.
 func serveCrowd(text string) error {
 	var spec crowdSpec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
@@ -254,7 +254,7 @@ func serveCrowd(text string) error {
 	return nil
 }
 
-// take returns what was done since it was last called.
+// take returns what was done since the previous call.
 func (m *mob) take() crowded {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -263,8 +263,8 @@ func (m *mob) take() crowded {
 	return did
 }
 
-// note counts the answer to a request for one more of something; an answer that is
-// neither is an error.
+// note counts the response to a request for one more of something: created or refused by
+// the quota; any other response is an error.
 func (m *mob) note(what, quota string, status int, body string) error {
 	m.requests.Add(1)
 	m.mu.Lock()
@@ -280,8 +280,7 @@ func (m *mob) note(what, quota string, status int, body string) error {
 	return nil
 }
 
-// keep lets each member do something again and again, until the function that it
-// returns is called.
+// keep makes each member repeat do until the returned function is called.
 func (m *mob) keep(ctx context.Context, do func(context.Context, *member, int) error) (rest func()) {
 	ctx, end := context.WithCancel(ctx)
 	var busy sync.WaitGroup
@@ -298,7 +297,7 @@ func (m *mob) keep(ctx context.Context, do func(context.Context, *member, int) e
 	return func() { end(); busy.Wait() }
 }
 
-// hold makes the members and lets each of them have all that it may.
+// hold creates the members and lets each of them use its quotas completely.
 func (m *mob) hold(ctx context.Context) error {
 	for n := range crowdMembers {
 		one, err := m.enter(ctx, n)
@@ -309,7 +308,7 @@ func (m *mob) hold(ctx context.Context) error {
 	}
 	errs := make(chan error, crowdMembers) // one for each
 	var holding sync.WaitGroup
-	slots := make(chan struct{}, 8) // more new connections at once would look like a flood
+	slots := make(chan struct{}, 8) // more concurrent new connections would look like a flood
 	for _, one := range m.members {
 		holding.Go(func() {
 			slots <- struct{}{}
@@ -375,7 +374,7 @@ func (m *mob) enter(ctx context.Context, n int) (*member, error) {
 	return one, nil
 }
 
-// send sends a request and returns the first 64 KiB of its answer.
+// send sends a request and returns the first 64 KiB of its response.
 func (one *member) send(ctx context.Context, method, path, kind, body string, headers ...string) (int, string, error) {
 	req, err := http.NewRequestWithContext(ctx, method, one.base+path, strings.NewReader(body))
 	if err != nil {
@@ -449,7 +448,7 @@ func (m *mob) read(ctx context.Context, one *member, n int) error {
 	return m.call(ctx, one, "calls", readTool, fmt.Sprintf(`{"page":%d}`, n))
 }
 
-// push asks for one more of something of which one has all that one may.
+// push requests one more of something whose quota is used up.
 func (m *mob) push(ctx context.Context, one *member, n int) error {
 	switch n % 5 {
 	case 0:

@@ -15,7 +15,7 @@ import (
 	"nize/store/database"
 )
 
-// size is how much an installation has.
+// size is the size of an installation.
 type size struct {
 	people, calls, waiting int
 }
@@ -26,11 +26,11 @@ func (s size) String() string {
 
 const (
 	curveThread = 30 // calls of one conversation
-	curveRuns   = 20 // of each question
+	curveRuns   = 20 // of each request
 )
 
-// curves measures what each page costs in a small installation, in one of a hundred times
-// that, and in one of a million calls, and how long each takes to start after kill -9.
+// curves measures the cost of each page in a small installation, in one a hundred times
+// larger, and in one of a million calls, and how long each takes to start after kill -9.
 func (b *bench) curves(ctx context.Context) error {
 	for _, s := range []size{{30, 10_000, 10}, {3000, 300_000, 1000}, {3000, 1_000_000, 1000}} {
 		if err := b.curve(ctx, s); err != nil {
@@ -113,7 +113,7 @@ func (b *bench) curve(ctx context.Context, s size) (err error) {
 
 func second[T any](_ T, err error) error { return err }
 
-// fill writes what an installation has, by the store's own code.
+// fill writes the data of an installation with the store's own code.
 func fill(ctx context.Context, dir string, s size) (err error) {
 	db, err := openStore(ctx, dir)
 	if err != nil {
@@ -186,7 +186,7 @@ func benchCall(db *database.DB, by store.Caller, thread string, state store.Stat
 	return c
 }
 
-// many does something n times, sixty-four at a time: they share commits.
+// many runs do n times, sixty-four at a time, so that they share commits.
 func many(n int, do func(i int) error) error {
 	errs := make([]error, n)
 	slots := make(chan struct{}, 64)

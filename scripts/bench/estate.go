@@ -22,8 +22,8 @@ const (
 	estateRuns    = 7 // of each command
 )
 
-// estateCommands are timed on a daemon of a big team. Those that print
-// thousands of lines by their nature are measured with no floor.
+// estateCommands are timed on a daemon of a big team. Those that print thousands of lines
+// have no limit.
 var estateCommands = []struct {
 	args string
 	long bool // it prints a line for each of thousands
@@ -48,8 +48,8 @@ var estateCommands = []struct {
 	{"servers show --generate-shell-completion", false},
 }
 
-// estate measures each command, as a whole process, where there are 1,000
-// people, 500 servers and 10,000 tools.
+// estate measures each command, as a whole process, with 1,000 people, 500 servers and
+// 10,000 tools.
 func (b *bench) estate(ctx context.Context) (err error) {
 	batches := split(estateTools, estateTools/estateServers)
 	up, err := startUpstream(ctx, "", batches...)
@@ -81,8 +81,8 @@ func (b *bench) estate(ctx context.Context) (err error) {
 	return nil
 }
 
-// whole is how long a nizectl command takes as a process, and how many lines
-// it prints.
+// whole returns how long a nizectl command takes as a process, and how many lines it
+// prints.
 func (b *bench) whole(ctx context.Context, d *nized, args []string) (took time.Duration, lines int, err error) {
 	var out bytes.Buffer
 	took, err = p50(ctx, estateRuns, func(ctx context.Context, _ int) error {
@@ -100,7 +100,7 @@ func (b *bench) whole(ctx context.Context, d *nized, args []string) (took time.D
 	return took, bytes.Count(out.Bytes(), []byte("\n")), err
 }
 
-// name names people, sixteen at a time.
+// name creates people, sixteen at a time.
 func (d *nized) name(ctx context.Context, people int) error {
 	numbers := make(chan int)
 	errs := make(chan error, people) // one for each

@@ -23,8 +23,8 @@ const (
 	fireTime    = time.Minute           // the first of it, and as long again
 )
 
-// fire measures what hostile servers do to calls of good ones: their latency,
-// the daemon's CPU and memory.
+// fire measures the effect of hostile servers on calls of good ones: their latency, the
+// daemon's CPU and memory.
 func (b *bench) fire(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", make([]batch, goodServers)...)
 	if err != nil {
@@ -100,8 +100,8 @@ func (b *bench) fire(ctx context.Context) (err error) {
 	return nil
 }
 
-// calmCalls connects to the good servers through nized and directly, and measures calls
-// of them while nothing else happens. The caller ends it.
+// calmCalls connects to the good servers through nized and directly, and measures calls of
+// them without other load. The caller must call end.
 func (d *nized) calmCalls(ctx context.Context, up *upstream, token string) (call ways, calm load, end func(), err error) {
 	var open []*client
 	end = func() {
@@ -137,17 +137,17 @@ func (d *nized) calmCalls(ctx context.Context, up *upstream, token string) (call
 	return call, calm, end, err
 }
 
-// load is what was measured while calls were made.
+// load is the result of a measurement during calls.
 type load struct {
 	p50, p95 time.Duration
 	direct   time.Duration // p95 of the same calls without nized
 	cores    float64       // of nized
-	memory   float64       // of nized, the most, in MB, without the database that it has mapped
+	memory   float64       // of nized, the maximum, in MB, without the mapped database
 	logged   int64         // bytes of nized's log
 }
 
-// underLoad calls each good server, one call after the other with a pause, and
-// wants each to succeed.
+// underLoad calls each good server, one call after the other with a pause, and returns an
+// error unless each succeeds.
 func (d *nized) underLoad(ctx context.Context, call ways, lasts time.Duration) (load, error) {
 	return d.paced(ctx, call, lasts, goodServers, firePause)
 }
@@ -207,8 +207,8 @@ func (d *nized) logSize() int64 {
 	return fi.Size()
 }
 
-// attack registers the hostile servers in the background, since some never
-// answer, and has somebody call each of them again and again, until stop.
+// attack registers the hostile servers in the background, since some never respond, and
+// keeps calling each of them until stop.
 func (d *nized) attack(ctx context.Context, sites *hostileHTTP, by *client) (names []string, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	own, err := os.Executable()
@@ -229,7 +229,7 @@ func (d *nized) attack(ctx context.Context, sites *hostileHTTP, by *client) (nam
 		attacking.Go(func() {
 			_, err := api.AddServer.Call(ctx, d.api, api.AddServerRequest{Server: r, Force: true})
 			for err == nil && ctx.Err() == nil {
-				_ = by.call(ctx, "execute_tool", execute{r.Name + ":" + hostileTool, page{}}) // whatever comes of it
+				_ = by.call(ctx, "execute_tool", execute{r.Name + ":" + hostileTool, page{}}) // any result is fine
 				select {
 				case <-time.After(time.Second):
 				case <-ctx.Done():
@@ -243,7 +243,7 @@ func (d *nized) attack(ctx context.Context, sites *hostileHTTP, by *client) (nam
 	return names, func() { cancel(); attacking.Wait() }
 }
 
-// hostileHTTP is the process of those that speak HTTP.
+// hostileHTTP is the process of the hostile servers over HTTP.
 type hostileHTTP struct {
 	addr string
 	cmd  *exec.Cmd
@@ -257,7 +257,7 @@ func startHostile(ctx context.Context) (*hostileHTTP, error) {
 	cmd := exec.CommandContext(ctx, own)
 	cmd.Env = append(os.Environ(), hostileEnv+"=http")
 	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // its end ends it
+	if _, err := cmd.StdinPipe(); err != nil { // closing it ends the process
 		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
 	stdout, err := cmd.StdoutPipe()
@@ -279,5 +279,5 @@ func startHostile(ctx context.Context) (*hostileHTTP, error) {
 
 func (h *hostileHTTP) kill() {
 	_ = h.cmd.Process.Kill() // it may have ended
-	_ = h.cmd.Wait()         // "killed" is what was wanted
+	_ = h.cmd.Wait()         // "killed" is expected
 }

@@ -21,12 +21,12 @@ const (
 	floodConns    = 20_000
 	floodSessions = 6_000
 	floodHosts    = 200
-	floodTime     = 20 * time.Second // in which the flood comes
+	floodTime     = 20 * time.Second // duration of the flood
 )
 
-// flood measures what somebody can do to the calls of others by holding things open:
-// connections whose requests never end, without and with a token, sessions that are
-// never ended, and sign-ins that nobody finishes.
+// flood measures how much one client can disturb others' calls by holding things open:
+// connections whose requests never end, without and with a token, sessions that are never
+// ended, and unfinished sign-ins.
 func (b *bench) flood(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", make([]batch, goodServers)...)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *bench) flood(ctx context.Context) (err error) {
 	return b.manySignIns(ctx)
 }
 
-// beside measures calls while a flood comes and is held.
+// beside measures calls while a flood arrives and is held.
 func (b *bench) beside(ctx context.Context, d *nized, what string, n int, one func(context.Context) error, call ways, calm load) error {
 	held, end := context.WithCancel(ctx)
 	defer end()
@@ -128,8 +128,7 @@ func (b *bench) beside(ctx context.Context, d *nized, what string, n int, one fu
 	return nil
 }
 
-// unfinished begins a request and never ends it; it returns when nized has ended it, or
-// ctx ends.
+// unfinished begins a request and never ends it; it returns when nized or ctx ends it.
 func (d *nized) unfinished(ctx context.Context, headers string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", d.addr)
 	if err != nil {
@@ -144,7 +143,7 @@ func (d *nized) unfinished(ctx context.Context, headers string) error {
 	return nil
 }
 
-// session begins one and leaves it.
+// session begins a session and abandons it.
 func (d *nized) session(ctx context.Context, token string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"flood","version":"1"}}}`))
 	if err != nil {
@@ -162,8 +161,8 @@ func (d *nized) session(ctx context.Context, token string) error {
 	return err
 }
 
-// manySignIns lets a page load /login as an image, and many addresses open all that they
-// may. Then somebody wants to sign in.
+// manySignIns lets a page load /login as an image, and many addresses use their quotas
+// completely. Then a person signs in.
 func (b *bench) manySignIns(ctx context.Context) (err error) {
 	d, err := b.startNized(ctx, "signins", "NIZE_HTTP_TRUSTED_PROXIES=127.0.0.1", "NIZE_PUBLIC_URL=https://nize.example.com")
 	if err != nil {
@@ -212,7 +211,7 @@ func (b *bench) manySignIns(ctx context.Context) (err error) {
 	}
 	socket := "nizectl login works"
 	if _, err := api.StartLogin.Call(ctx, d.api, api.StartLoginRequest{}); err != nil {
-		text, _ := json.Marshal(err.Error()) // a string always has a form
+		text, _ := json.Marshal(err.Error()) // a string always encodes
 		socket = "nizectl login does not work: " + string(text)
 	}
 	b.table.add(row{what: "/login of an address after six images of it", value: float64(images), reference: "303 opens a sign-in"})

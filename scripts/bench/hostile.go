@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// hostileEnv makes this program one of the servers that do their worst: its
-// value is the kind of one over standard input and output, or "http" for one
-// process that serves all kinds over HTTP, each at /KIND.
+// hostileEnv makes this program a hostile server: its value is the kind of one over
+// standard input and output, or "http" for one process that serves all kinds over HTTP,
+// each at /KIND.
 const hostileEnv = "NIZE_BENCH_HOSTILE"
 
-// What hostile servers do. Most of them answer properly besides.
+// Kinds of hostile servers. Most of them otherwise respond properly.
 const (
-	junk     = "junk"     // what is not JSON, without end
+	junk     = "junk"     // output that is not JSON, without end
 	flood    = "flood"    // standard error, without end
 	storm    = "storm"    // tools/list_changed, without end
-	changing = "changing" // the same ten times a second, and the list is never the same
+	changing = "changing" // the same ten times a second, with a different list each time
 	endless  = "endless"  // a list of tools that never ends
 	huge     = "huge"     // notifications of 4 MiB, without end
 	asking   = "asking"   // requests to the client, without end
@@ -33,7 +33,7 @@ const (
 	silent   = "silent"   // never answers
 	drip     = "drip"     // answers a byte every 20 ms
 	giant    = "giant"    // answers 200 MB, once it is registered
-	cut      = "cut"      // ends its event stream at once, and wants it to be resumed at once
+	cut      = "cut"      // ends its event stream at once, and requests that it be resumed at once
 )
 
 var (
@@ -43,13 +43,13 @@ var (
 
 const (
 	listChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
-	megabytes   = "MEGABYTES" // stands for 200 of them in an answer
+	megabytes   = "MEGABYTES" // replaced by 200 of them in an answer
 	hostileTool = "act"       // every one of them has it
 )
 
 var megabyte = strings.Repeat("x", 1_000_000)
 
-// hostile is one of them.
+// hostile is a hostile server.
 type hostile struct {
 	kind  string
 	mu    sync.Mutex // one message at a time
@@ -75,8 +75,8 @@ func writeLine(w io.Writer, msg string) error {
 	return err
 }
 
-// rage does without end what nobody asked for, until it can't; frame makes a
-// message of the wire.
+// rage sends unrequested messages until it can't; frame encodes a message for the
+// transport.
 func (h *hostile) rage(frame func(string) string) {
 	what, pause := "", time.Duration(0)
 	switch h.kind {
@@ -98,7 +98,7 @@ func (h *hostile) rage(frame func(string) string) {
 	}
 }
 
-// answer answers one message; "" is nothing.
+// answer returns the response to one message; "" is none.
 func (h *hostile) answer(line []byte) string {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -125,7 +125,7 @@ func (h *hostile) answer(line []byte) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// list is an answer to tools/list.
+// list returns a response to tools/list.
 func (h *hostile) list() string {
 	h.mu.Lock()
 	h.lists++
@@ -150,7 +150,7 @@ func (h *hostile) list() string {
 	return `{"tools":[` + strings.Join(tools, ",") + `]` + next + `}`
 }
 
-// serveHostile is one of them as a child process, or all that speak HTTP.
+// serveHostile runs a hostile server as a child process, or all that use HTTP.
 func serveHostile(kind string) error {
 	if kind == "http" {
 		return serveHostileHTTP()
@@ -222,7 +222,7 @@ func serveHostileHTTP() error {
 	}
 	fmt.Println(ln.Addr())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that counts
+		_, _ = io.Copy(io.Discard, os.Stdin) // only its end matters
 		os.Exit(0)
 	}()
 	return (&http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}).Serve(ln)
@@ -247,7 +247,7 @@ func (h *hostile) post(w http.ResponseWriter, r *http.Request) {
 	_ = writeLine(w, msg) // the client may have left
 }
 
-// stream is the standing event stream.
+// stream serves the standing event stream.
 func (h *hostile) stream(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if h.kind == cut {

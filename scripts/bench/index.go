@@ -13,15 +13,15 @@ import (
 	"nize/store"
 )
 
-// indexed is the sizes at which the index is measured by itself, with floor and
-// aim of a search.
+// indexed are the sizes at which the index is measured by itself, with the limits of a
+// search.
 var indexed = []struct {
 	tools      int
 	floor, aim float64
 }{{100, 0, 0}, {1_000, 0, 0}, {12_000, 3, 0.5}, {100_000, 40, 5}}
 
-// index measures discovery in this process: building, searching, an update of
-// one server, searching during updates, memory.
+// index measures discovery in this process: building, searching, an update of one server,
+// searching during updates, memory.
 func (b *bench) index(ctx context.Context) error {
 	for _, n := range indexed {
 		if err := b.indexOf(ctx, n.tools, row{floor: n.floor, aim: n.aim}); err != nil {
@@ -118,7 +118,7 @@ func searches(n int, search func(int) (time.Duration, error)) ([]time.Duration, 
 	return all, nil
 }
 
-// late is the 99th percentile.
+// late returns the 99th percentile.
 func late(list []time.Duration) time.Duration {
 	if len(list) == 0 {
 		return 0
@@ -126,8 +126,8 @@ func late(list []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(list))[len(list)*99/100]
 }
 
-// indexTools makes the tools of one server; beyond the number of different ones
-// they come again.
+// indexTools returns the tools of one server; beyond the number of different ones they
+// repeat.
 func indexTools(b batch, more string) []store.Tool {
 	var tools []store.Tool
 	for i := range b.Count {
@@ -137,7 +137,7 @@ func indexTools(b batch, more string) []store.Tool {
 	return tools
 }
 
-// heap is what is in use, in MB.
+// heap returns the used heap in MB.
 func heap() float64 {
 	runtime.GC()
 	runtime.GC() // the first only empties the pools

@@ -14,8 +14,8 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// loopEnv makes this program the loop that nized's rounds are compared with, so
-// that its CPU is its own; its value is a [loopSpec] in JSON.
+// loopEnv makes this program the loop that nized's rounds are compared with, so that its
+// CPU is separate; its value is a [loopSpec] in JSON.
 const loopEnv = "NIZE_BENCH_LOOP"
 
 type loopSpec struct {
@@ -23,14 +23,13 @@ type loopSpec struct {
 	Tool  string `json:"tool"`
 }
 
-// looped is what a number of its rounds came to.
+// looped is the result of a number of its rounds.
 type looped struct {
 	P50 time.Duration `json:"p50"`
 	CPU time.Duration `json:"cpu"` // of all of them
 }
 
-// serveLoop does as many rounds as each line of its input says, one after the
-// other.
+// serveLoop runs as many rounds as each line of its input says, sequentially.
 func serveLoop(text string) error {
 	var spec loopSpec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
@@ -85,7 +84,7 @@ func ownCPU() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// loop is a running process of it.
+// loop is a running loop process.
 type loop struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -118,7 +117,7 @@ func startLoop(ctx context.Context, spec loopSpec) (*loop, error) {
 	return &loop{cmd, in, json.NewDecoder(out)}, nil
 }
 
-// rounds has it do n.
+// rounds makes it run n rounds.
 func (l *loop) rounds(n int) (done looped, err error) {
 	if _, err := fmt.Fprintln(l.in, n); err != nil {
 		return done, fmt.Errorf("asking the loop for rounds: %w", err)
@@ -130,7 +129,7 @@ func (l *loop) rounds(n int) (done looped, err error) {
 }
 
 func (l *loop) stop() error {
-	_ = l.in.Close() // by which it ends
+	_ = l.in.Close() // which ends it
 	if err := l.cmd.Wait(); err != nil {
 		return fmt.Errorf("the loop ended: %w", err)
 	}

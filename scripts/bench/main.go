@@ -1,16 +1,16 @@
-// Bench measures the figures that nize holds itself to, each beside its floor,
-// and prints them as one table.
+// Command bench measures the figures that nize guarantees, each beside its limit, and
+// prints them as a table.
 //
-// It drives the real bin/nized as a separate process with the SDK's client, and
-// beside it, in the same run and round by round, the same upstream server
-// directly: ratios hold on a busy machine where times don't. The upstream is
-// this program once more, as a process of its own. All protocols are
-// 2025-11-25, stateful, over loopback HTTP; results are 100 bytes.
+// It runs the real bin/nized as a separate process with the SDK's client, and beside it, in
+// the same run and round by round, the same upstream server directly: on a busy machine
+// ratios are reliable where times aren't. The upstream is this program again, as a separate
+// process. All protocols are 2025-11-25, stateful, over loopback HTTP; results are 100
+// bytes.
 //
 //	go run ./scripts/bench [-bin DIR] [-rounds N] [-events N] [-only PART] [-floors]
 //
-// With -floors it exits 1 when a figure that does not depend on the machine (a
-// ratio, a count, a size) misses its floor.
+// With -floors it exits with 1 if a figure that does not depend on the machine (a ratio, a
+// count, a size) misses its limit.
 package main
 
 import (

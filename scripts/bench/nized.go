@@ -31,8 +31,7 @@ type nized struct {
 	exited  chan struct{}
 }
 
-// patience is how long anything of the daemon's may take before the bench
-// gives up.
+// patience is how long any operation of the daemon may take before the bench gives up.
 const patience = 5 * time.Minute
 
 // startNized starts bin/nized on the directory and returns once it is ready.
@@ -65,7 +64,7 @@ func (b *bench) startNized(ctx context.Context, name string, env ...string) (*ni
 	return d, nil
 }
 
-// ready says whether /readyz does.
+// ready reports whether /readyz succeeds.
 func (d *nized) ready(ctx context.Context) bool {
 	addr, err := os.ReadFile(filepath.Join(d.dir, "nized.addr"))
 	if err != nil {
@@ -84,7 +83,7 @@ func (d *nized) ready(ctx context.Context) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// until asks every millisecond.
+// until polls every millisecond.
 func (d *nized) until(ctx context.Context, what string, ok func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -102,7 +101,7 @@ func (d *nized) until(ctx context.Context, what string, ok func(context.Context)
 	return nil
 }
 
-// tail is the end of its log.
+// tail returns the end of its log.
 func (d *nized) tail() string {
 	b, err := os.ReadFile(d.dir + ".log")
 	if err != nil {
@@ -111,7 +110,7 @@ func (d *nized) tail() string {
 	return string(bytes.TrimSpace(b[max(0, len(b)-2000):]))
 }
 
-// stop ends it and waits; it must end well.
+// stop ends it and waits; it must exit successfully.
 func (d *nized) stop() error {
 	d.api.Close()
 	d.http.CloseIdleConnections()
@@ -120,7 +119,7 @@ func (d *nized) stop() error {
 	select {
 	case <-d.exited:
 	case <-time.After(patience):
-		_ = d.cmd.Process.Kill() // the error below tells
+		_ = d.cmd.Process.Kill() // the error below reports it
 		<-d.exited
 	}
 	if code := d.cmd.ProcessState.ExitCode(); code != 0 {
@@ -160,7 +159,7 @@ func (d *nized) register(ctx context.Context, u *upstream, from, to int) error {
 	return errors.Join(all...)
 }
 
-// token makes a bearer token.
+// token creates a bearer token.
 func (d *nized) token(ctx context.Context) (string, error) {
 	made, err := api.CreateToken.Call(ctx, d.api, api.CreateTokenRequest{Name: "bench", Overwrite: true})
 	if err != nil {
@@ -169,7 +168,8 @@ func (d *nized) token(ctx context.Context) (string, error) {
 	return made.Secret.Reveal(), nil
 }
 
-// finds says whether a search has the tool among its first answers.
+// finds returns a function that reports whether a search has the tool among its first
+// results.
 func (d *nized) finds(number int) func(context.Context) bool {
 	want := generate(number)
 	return func(ctx context.Context) bool {
@@ -186,13 +186,13 @@ func (d *nized) finds(number int) func(context.Context) bool {
 	}
 }
 
-// cpu is the time that it has computed so far, 0 where there is no /proc.
+// cpu returns its CPU time so far, 0 without /proc.
 func (d *nized) cpu() time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	// The second field is the name, in parentheses, and may hold anything.
+	// The second field is the name, in parentheses, and may contain any character.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	var ticks int
 	for _, f := range fields[11:13] { // utime, stime (proc_pid_stat(5))
@@ -205,7 +205,7 @@ func (d *nized) cpu() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
 }
 
-// resident is its memory in MB, and that of its children (the guard) in MB.
+// resident returns its memory, and that of its children (the guard), in MB.
 func (d *nized) resident() (own, children float64) {
 	pid := d.cmd.Process.Pid
 	own = residentOf(pid)
@@ -229,7 +229,7 @@ func (d *nized) resident() (own, children float64) {
 
 func residentOf(pid int) float64 { return memoryOf(pid, "VmRSS:") }
 
-// memoryOf is one of the sizes in proc_pid_status(5), in MB.
+// memoryOf returns one of the sizes in proc_pid_status(5), in MB.
 func memoryOf(pid int, field string) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	openPages  = 500 // of 100 people, in a conversation of each; nize takes no more
+	openPages  = 500 // of 100 people, in a conversation of each; nize's maximum
 	pagesEach  = 5
 	pieces     = 100 // of an answer
 	pieceEvery = 20 * time.Millisecond
 )
 
-// page measures the chat page: its first load, and many of them that follow
-// answers as they are written.
+// page measures the chat page: its first load, and many of them that follow answers while
+// they are written.
 func (b *bench) page(ctx context.Context) (err error) {
 	model := httptest.NewServer(http.HandlerFunc(answerInPieces))
 	defer model.Close()
@@ -97,7 +97,7 @@ func (b *bench) page(ctx context.Context) (err error) {
 	return nil
 }
 
-// models makes a service at an address the only model.
+// models makes a service at a URL the only model.
 func (d *nized) models(ctx context.Context, name, address string) error {
 	if _, err := api.AddProvider.Call(ctx, d.api, api.AddProviderRequest{Name: name, Kind: "openai-compatible", BaseURL: address + "/v1", Key: api.NewSecret("no-key")}); err != nil {
 		return fmt.Errorf("adding the provider: %w", err)
@@ -111,15 +111,15 @@ func (d *nized) models(ctx context.Context, name, address string) error {
 	return nil
 }
 
-// answerInPieces is a model that writes slowly.
+// answerInPieces simulates a model that writes slowly.
 func answerInPieces(w http.ResponseWriter, r *http.Request) {
-	asked, _ := io.ReadAll(r.Body) // so that the end of the request is seen
+	asked, _ := io.ReadAll(r.Body) // so that the end of the request is noticed
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	say := func(text string) {
 		line, _ := json.Marshal(text) // a string always encodes
 		fmt.Fprintf(w, `data: {"choices":[{"delta":{"content":%s}}]}`+"\n\n", line)
-		_ = out.Flush() // it has left
+		_ = out.Flush() // the client left
 	}
 	switch {
 	case bytes.Contains(asked, []byte(askLong)):
@@ -142,7 +142,7 @@ func answerInPieces(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":10}}\n\ndata: [DONE]\n\n")
 }
 
-// wait waits, and says whether whoever asked is still there.
+// wait waits, and reports whether the client is still connected.
 func wait(r *http.Request, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -152,13 +152,13 @@ func wait(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// visitor is a browser in which somebody is signed in, with pages on a conversation.
+// visitor is a browser with a signed-in user, with pages on a conversation.
 type visitor struct {
 	base   string
 	http   *http.Client
 	thread string
-	// events counts what all of its pages were told; answered is closed when each of
-	// them has the whole answer.
+	// events counts the events of all of its pages; answered is closed when each of them
+	// has the whole answer.
 	events   atomic.Int64
 	answered chan struct{}
 	lost     chan error
@@ -166,7 +166,7 @@ type visitor struct {
 
 var formField = regexp.MustCompile(`name="form" value="([^"]+)"`)
 
-// visitor makes a person and signs them in.
+// visitor creates a person and signs them in.
 func (d *nized) visitor(ctx context.Context, name string) (*visitor, error) {
 	return d.visitorBy(ctx, name, &http.Transport{MaxConnsPerHost: pagesEach + 6})
 }
@@ -232,7 +232,7 @@ func (v *visitor) get(ctx context.Context, path string, head http.Header) ([]byt
 	return v.do(req)
 }
 
-// ask asks as the page does.
+// ask sends a request in the page's manner.
 func (v *visitor) ask(ctx context.Context, path string, body, answer any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -254,10 +254,10 @@ func (v *visitor) ask(ctx context.Context, path string, body, answer any) error 
 	return nil
 }
 
-// asset is what the page's shell says that it loads.
+// asset matches the files that the page's shell loads.
 var asset = regexp.MustCompile(`.?"(/app/assets/[^"]+\.(?:js|css|svg))"`)
 
-// load gets everything that a first visit does, as a browser would.
+// load loads everything that a browser would at a first visit.
 func (v *visitor) load(ctx context.Context) (size int, took time.Duration, err error) {
 	head := http.Header{"Accept-Encoding": {"gzip"}}
 	begin := time.Now()
@@ -285,8 +285,8 @@ func (v *visitor) load(ctx context.Context) (size int, took time.Duration, err e
 	return len(small) + int(total.Load()), time.Since(begin), err
 }
 
-// open opens all pages of the visitor, and returns when each has had its
-// beginning.
+// open opens all pages of the visitor, and returns when each has received its initial
+// state.
 func (v *visitor) open(ctx context.Context) error {
 	var left, began sync.WaitGroup
 	for range pagesEach {
@@ -299,7 +299,7 @@ func (v *visitor) open(ctx context.Context) error {
 			return fmt.Errorf("opening a page: %w", err)
 		}
 		if res.StatusCode != http.StatusOK {
-			body, _ := io.ReadAll(res.Body) // the status is the error
+			body, _ := io.ReadAll(res.Body) // the status is reported
 			res.Body.Close()
 			return fmt.Errorf("opening a page: %s: %.300s", res.Status, body)
 		}

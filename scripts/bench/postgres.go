@@ -9,8 +9,8 @@ import (
 	"nize/store/kv/postgres/postgrestest"
 )
 
-// postgres compares calls of a nized whose database a server has with those of one
-// that has a file, round by round.
+// postgres compares calls of a nized with its database on a server with those of one with a
+// file, round by round.
 func (b *bench) postgres(ctx context.Context) (err error) {
 	rows := []row{
 		{what: "`execute_tool`, read-only, the database on a PostgreSQL, p50", floor: 1.3, aim: 1.1},

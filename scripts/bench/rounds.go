@@ -27,9 +27,9 @@ const (
 	talkRounds = 5    // of each
 )
 
-// programRounds compares a round of two steps over HTTP with the same loop as
-// somebody would write it on the client of the model and that of the tool: each is
-// a process that asks this one, which is the model, and the tool's.
+// programRounds compares a round of two steps over HTTP with the same loop written directly
+// with the clients of the model and the tool: each is a process that sends requests to this
+// one, which is the model, and to the tool's.
 func (b *bench) programRounds(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", batch{})
 	if err != nil {
@@ -95,8 +95,8 @@ func (b *bench) programRounds(ctx context.Context) (err error) {
 	})
 }
 
-// manyTalks has all conversations at once, each with a word of its own: first written
-// directly, then through nized.
+// manyTalks runs all conversations concurrently, each with its own marker: first directly,
+// then through nized.
 func (b *bench) manyTalks(ctx context.Context, d *nized, say func(ctx context.Context, conversation, text string) (string, error),
 	directly func(ctx context.Context, text string, before []openai.ChatCompletionMessage) ([]openai.ChatCompletionMessage, error)) error {
 	text := func(n, round int) string { return fmt.Sprintf("Write page %d of canary-%d-end.", round, n) }
@@ -172,11 +172,11 @@ func (b *bench) manyTalks(ctx context.Context, d *nized, say func(ctx context.Co
 
 const firstAsk = "Write page 1 of canary-0-end."
 
-// canaries are what tells a conversation from the others.
+// canaries matches the markers that distinguish conversations.
 var canaries = regexp.MustCompile(`canary-\d+-end`)
 
-// answerRound is the model: it calls the tool, and then says what came of it, with each
-// canary that it was told of.
+// answerRound simulates the model: it calls the tool, and then repeats the result with each
+// canary that it received.
 func answerRound(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -193,7 +193,7 @@ func answerRound(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `data: {"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10}}`+"\n\ndata: [DONE]\n\n")
 }
 
-// directRound is the loop without nize; it returns the conversation as it is then.
+// directRound runs the loop without nize; it returns the resulting conversation.
 func directRound(ctx context.Context, model *openai.Client, tool *client, messages []openai.ChatCompletionMessage, text string) ([]openai.ChatCompletionMessage, error) {
 	messages = append(messages, openai.ChatCompletionMessage{Role: "user", Content: text})
 	offered := []openai.Tool{{Type: "function", Function: &openai.FunctionDefinition{Name: writeTool, Description: "Writes a page of the book.",
@@ -231,7 +231,7 @@ func directRound(ctx context.Context, model *openai.Client, tool *client, messag
 	}
 }
 
-// project makes one whose rounds need nobody, and returns its key.
+// project creates a project whose rounds need no approval, and returns its key.
 func (d *nized) project(ctx context.Context, model string) (key string, err error) {
 	for _, s := range [][2]string{{"approvals.mode", "none"}, {"egress.allow", "127.0.0.1"}, {"budgets.user.daily", "0"}} {
 		if _, err := api.PutSetting.Call(ctx, d.api, api.PutSettingRequest{Key: s[0], Value: s[1]}); err != nil {
@@ -248,7 +248,7 @@ func (d *nized) project(ctx context.Context, model string) (key string, err erro
 	return made.Secret.Reveal(), err
 }
 
-// round asks for one, wants it completed in two steps, and returns the answer.
+// round runs a round, checks that it completes in two steps, and returns the answer.
 func (d *nized) round(ctx context.Context, web *http.Client, key string, request []byte) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/llm-exec/round", bytes.NewReader(request))
 	if err != nil {

@@ -71,7 +71,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 
 func guardText(mb float64) string { return fmt.Sprintf("and its guard process %s MB", number(mb)) }
 
-// idle measures a daemon that has nothing to do, after it came to rest.
+// idle measures an idle daemon.
 func (b *bench) idle(ctx context.Context) (err error) {
 	d, err := b.startNized(ctx, "idle")
 	if err != nil {
@@ -112,8 +112,8 @@ func (b *bench) discovery(ctx context.Context) (err error) {
 	return nil
 }
 
-// search measures discover_tools over HTTP, one caller, 200 different
-// requests; limits holds floor and aim.
+// search measures discover_tools over HTTP, one caller, 200 different requests; limits
+// contains the limits.
 func (b *bench) search(ctx context.Context, d *nized, tools int, limits row) error {
 	token, err := d.token(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (b *bench) search(ctx context.Context, d *nized, tools int, limits row) err
 	}
 	defer gateway.close()
 	ask := func(ctx context.Context, i int) error {
-		return gateway.call(ctx, "discover_tools", discover{Query: generate(i * 7919 % tools).asks}) // a prime: all over the tools
+		return gateway.call(ctx, "discover_tools", discover{Query: generate(i * 7919 % tools).asks}) // a prime, to spread over the tools
 	}
 	if _, err := p50(ctx, 50, ask); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (b *bench) search(ctx context.Context, d *nized, tools int, limits row) err
 	return nil
 }
 
-// restart measures a start with what was stored before.
+// restart measures a start with existing data.
 func (b *bench) restart(ctx context.Context) (err error) {
 	batches := split(oldTools, oldTools/oldServers)
 	up, err := startUpstream(ctx, "", batches...)
@@ -206,11 +206,11 @@ func (b *bench) programs(ctx context.Context) (err error) {
 const (
 	documentCount = 10_000
 	documentSize  = 100_000
-	documentWords = 200_000 // different ones, as often as those of a language
+	documentWords = 200_000 // different ones, with the frequencies of a natural language
 )
 
-// documents measures the search in documents at a gigabyte of text, which is sealed
-// in the database like what people save, and what it needs of memory.
+// documents measures the search in a gigabyte of documents, sealed in the database as
+// usual, and its memory.
 func (b *bench) documents(ctx context.Context) (err error) {
 	dir := filepath.Join(b.dir, "documents")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -30,15 +30,15 @@ const (
 	families     = 10_000
 	atOnceSigned = 16 // share commits
 	familyPeople = 100
-	signIns      = 25 // each of a client of its own, since a client may ask 30 times a minute
+	signIns      = 25 // each of a different client, since a client may send 30 requests a minute
 	refreshes    = 10 // of each
 	listPages    = 100
 	loopbackURI  = "http://localhost/cb"
 )
 
-// signIn measures signing in where many are signed in already: what it costs nized
-// from a client's question to its tokens, a refresh, a page of the list; and a request
-// with the token that came of it beside one with a token that somebody made.
+// signIn measures signing in when many are already signed in: nized's cost from a client's
+// request to its tokens, a refresh, a page of the list; and a request with the resulting
+// token beside one with a created token.
 func (b *bench) signIn(ctx context.Context) (err error) {
 	if err := b.fillFamilies(ctx, filepath.Join(b.dir, "signin")); err != nil {
 		return err
@@ -126,8 +126,8 @@ func (b *bench) bearers(ctx context.Context, d *nized, access string) error {
 	return nil
 }
 
-// fillFamilies writes sign-ins by the store's own code, ten seconds apart: done through
-// pages they would be refused as a flood.
+// fillFamilies writes sign-ins with the store's own code, ten seconds apart: through pages
+// they would be refused as a flood.
 func (b *bench) fillFamilies(ctx context.Context, dir string) (err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("making a directory: %w", err)
@@ -174,7 +174,7 @@ func (b *bench) fillFamilies(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	for from := 0; from < families && ctx.Err() == nil; from += atOnceSigned {
-		clock.Add(int64(atOnceSigned * 10 * time.Second)) // within a batch it stands still: codes end
+		clock.Add(int64(atOnceSigned * 10 * time.Second)) // constant within a batch, because codes expire
 		errs := make([]error, atOnceSigned)
 		var batch sync.WaitGroup
 		for i := range errs {
@@ -188,7 +188,7 @@ func (b *bench) fillFamilies(ctx context.Context, dir string) (err error) {
 	return context.Cause(ctx)
 }
 
-// tokens are the answer of the token endpoint.
+// tokens is the response of the token endpoint.
 type tokens struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token"`
@@ -235,7 +235,7 @@ func (d *nized) signIn(ctx context.Context, client string) (got tokens, err erro
 	return d.exchange(ctx, url.Values{"grant_type": {"authorization_code"}, "client_id": {client}, "redirect_uri": {loopbackURI}, "code": {back.Query().Get("code")}, "code_verifier": {verifier}})
 }
 
-// exchange asks the token endpoint.
+// exchange sends a request to the token endpoint.
 func (d *nized) exchange(ctx context.Context, form url.Values) (got tokens, err error) {
 	body, _, err := ask(ctx, d.http, http.MethodPost, "http://"+d.addr+"/oauth/token", "application/x-www-form-urlencoded", form.Encode())
 	if err != nil {
@@ -244,7 +244,7 @@ func (d *nized) exchange(ctx context.Context, form url.Values) (got tokens, err 
 	return got, json.Unmarshal(body, &got)
 }
 
-// ask sends a request, and wants an answer that is no error.
+// ask sends a request, and returns an error unless it succeeds.
 func ask(ctx context.Context, c *http.Client, method, address, kind, body string) (text []byte, location string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {

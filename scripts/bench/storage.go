@@ -20,9 +20,8 @@ const (
 	firstPage   = 10_000_000_000
 )
 
-// storage measures how many bytes a call with 20 bytes each way takes on disk, by
-// bucket: of a tool that reads, and of one that changes something, which is on disk
-// before it runs.
+// storage measures how many bytes a call with 20 bytes each way takes on disk, by bucket:
+// of a tool that reads, and of one that changes something, which is on disk before it runs.
 func (b *bench) storage(ctx context.Context) (err error) {
 	up, err := startUpstream(ctx, "", batch{Text: twentyBytes})
 	if err != nil {
@@ -37,14 +36,14 @@ func (b *bench) storage(ctx context.Context) (err error) {
 	return b.storageServer(ctx, up)
 }
 
-// storedWork makes calls of a tool whose arguments are 20 bytes.
+// storedWork returns calls of a tool whose arguments are 20 bytes.
 func storedWork(c *client, tool string) work {
 	return func(ctx context.Context, i int) error {
 		return c.call(ctx, "execute_tool", execute{"system-0:" + tool, page{firstPage + i}})
 	}
 }
 
-// during runs fn with a client of a nized that is started for it, and stopped then.
+// during runs fn with a client of a nized that is started for it and stopped afterwards.
 func (b *bench) during(ctx context.Context, name string, up *upstream, env []string, fn func(*client) error) (err error) {
 	d, err := b.startNized(ctx, name, env...)
 	if err != nil {
@@ -110,7 +109,7 @@ func (b *bench) storageFile(ctx context.Context, up *upstream, tool string) erro
 		}
 		keys, data, pages := a.Keys-was.Keys, a.Data-was.Data, a.Pages-was.Pages
 		buckets += pages
-		if pages < storedCalls/10 { // nothing that grows with calls
+		if pages < storedCalls/10 { // a bucket that doesn't grow with calls
 			continue
 		}
 		b.table.add(row{what: "… in bucket " + a.Name + of, value: float64(pages) / storedCalls, unit: "B",
@@ -141,8 +140,8 @@ func (b *bench) storageIn(ctx context.Context, up *upstream, tool, what string) 
 	}
 	defer func() { err = errors.Join(err, drop()) }()
 	var before, after postgrestest.Sizes
-	// After a checkpoint each page goes into the log whole, once. One an hour, or a
-	// gigabyte, is what servers are set up for; here none comes.
+	// After a checkpoint each page is logged completely, once. Servers are configured for
+	// one an hour, or per gigabyte; here none occurs.
 	err = b.during(ctx, "storage-server-"+tool, up, []string{"NIZE_DATABASE=" + address.Reveal()}, func(c *client) error {
 		if _, err := rate(ctx, callers, storedBefore, storedWork(c, tool)); err != nil {
 			return err

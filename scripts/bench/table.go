@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// row is one figure. The limits are in the unit of what they judge: the ratio
-// where there is one, else the value.
+// row is one figure. The limits are in the unit that they apply to: the ratio if there is
+// one, otherwise the value.
 type row struct {
 	what      string
 	value     float64
 	unit      string
-	reference string  // what it is compared with, measured in this run
+	reference string  // the value that it is compared with, measured in this run
 	ratio     float64 // 0 if there is none
 	floor     float64 // 0 if there is none
 	aim       float64
 	more      bool   // more is better
-	counted   bool   // a ratio, a count or a size: it holds on every machine, so -floors judges it
+	counted   bool   // a ratio, a count or a size: it is valid on every machine, so -floors checks it
 	missing   string // why it could not be measured
 }
 
@@ -34,7 +34,7 @@ func (r row) judged() float64 {
 	return r.value
 }
 
-// short says whether the figure misses its floor.
+// short reports whether the figure misses its limit.
 func (r row) short() bool {
 	if r.floor == 0 || r.missing != "" {
 		return false
@@ -80,7 +80,7 @@ func (t table) print(w io.Writer) {
 	}
 }
 
-// missed names the figures below their floor that hold on every machine.
+// missed returns an error with the machine-independent figures that miss their limit.
 func (t table) missed() error {
 	var names []string
 	for _, r := range t {
@@ -101,7 +101,7 @@ func space(unit string) string {
 	return " " + unit
 }
 
-// number writes a figure with three digits that count.
+// number formats a figure with three significant digits.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
@@ -126,7 +126,7 @@ func median[T time.Duration | float64](list []T) T {
 	return sorted[len(sorted)/2]
 }
 
-// machine says what the figures were measured on.
+// machine returns a description of the machine.
 func machine() string {
 	model := runtime.GOARCH
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Generated tools look like those of real servers: a name, a sentence or two,
-// a schema of three to five described properties. Number i stands for one
-// combination of system, object and verb, so that no two are alike.
+// Generated tools look like those of real servers: a name, a sentence or two, a schema of
+// three to five described properties. Number i is one combination of system, object and
+// verb, so that no two are alike.
 
 type tool struct {
 	name, description string
 	schema            json.RawMessage
 	reads             bool
-	asks              string // what a person who needs it would say
+	asks              string // a request of a person who needs it
 }
 
 var verbs = []struct {
@@ -57,10 +57,10 @@ var properties = []string{
 	`"dry_run":{"type":"boolean","description":"Only say what would be done."}`,
 }
 
-// maxTools is how many different ones there are.
+// maxTools is the number of different tools.
 var maxTools = len(verbs) * len(objects) * len(systems)
 
-// generate makes tool number i.
+// generate returns tool number i.
 func generate(i int) tool {
 	if i < 0 || i >= maxTools {
 		panic(fmt.Sprintf("there are %d generated tools, and no number %d", maxTools, i))
@@ -81,7 +81,7 @@ func generate(i int) tool {
 	}
 }
 
-// split makes servers of at most size tools out of count.
+// split distributes count tools among servers of at most size tools.
 func split(count, size int) []batch {
 	var list []batch
 	for first := 0; first < count; first += size {

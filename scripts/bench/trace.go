@@ -9,15 +9,14 @@ import (
 	"nize/store"
 )
 
-// untraced is a call's way to the upstream, which takes no time here.
+// untraced simulates a call's upstream, which takes no time here.
 type untraced struct{ result store.Result }
 
 func (u *untraced) Run(context.Context, store.Caller, *store.Call, store.ProgressFunc) (*store.Result, error) {
 	return &u.result, nil
 }
 
-// tracing measures what the traces of a call cost as long as no endpoint is
-// configured.
+// tracing measures the cost of a call's traces while no endpoint is configured.
 func (b *bench) tracing(ctx context.Context) error {
 	const calls = 1_000_000
 	tr := trace.New(trace.Options{Now: time.Now})

@@ -20,12 +20,12 @@ import (
 const (
 	trailUsers = 50
 	trailTools = 200
-	trailRare  = 100_000 // one event in so many is of somebody and of a tool that no other is
+	trailRare  = 100_000 // one event in so many has a unique user and tool
 )
 
-// trail measures the audit trail at a size that a busy team reaches in a year.
-// The events are written by the store's own code; that of 15,000 calls in a
-// second through a gateway would take longer than all the rest of the bench.
+// trail measures the audit trail at a size that a busy team reaches in a year. The events
+// are written with the store's own code: at 15,000 calls a second through a gateway it
+// would take longer than the rest of the bench.
 func (b *bench) trail(ctx context.Context) (err error) {
 	if b.events == 0 {
 		return nil
@@ -59,7 +59,7 @@ func openStore(ctx context.Context, dir string) (*database.DB, error) {
 	return database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master})
 }
 
-// writeTrail appends the events, as calls of tools leave them.
+// writeTrail appends the events in the form that calls of tools leave.
 func (b *bench) writeTrail(ctx context.Context, dir string) (took time.Duration, err error) {
 	db, err := openStore(ctx, dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func (b *bench) writeTrail(ctx context.Context, dir string) (took time.Duration,
 	return time.Since(began), nil
 }
 
-// readTrail times what people and programs ask of the trail.
+// readTrail times the usual queries of people and programs.
 func (b *bench) readTrail(ctx context.Context, of string) (err error) {
 	d, err := b.startNized(ctx, "trail")
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *sink) Write(b []byte) (int, error) {
 	return io.Discard.Write(b)
 }
 
-// pruneTrail deletes every event, while one caller after the other begins a
-// call that must be on disk before it runs.
+// pruneTrail deletes every event, while calls that must be on disk before they run are
+// begun one after the other.
 func (b *bench) pruneTrail(ctx context.Context, dir, of string) (err error) {
 	db, err := openStore(ctx, dir)
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// upstreamEnv makes this program serve MCP instead of measuring it; its value
-// is an [upstreams] in JSON.
+// upstreamEnv makes this program serve MCP instead of measuring it; its value is an
+// [upstreams] in JSON.
 const upstreamEnv = "NIZE_BENCH_UPSTREAM"
 
-// upstreams says what one process serves: server i at /i/mcp.
+// upstreams lists what one process serves: server i at /i/mcp.
 type upstreams struct {
 	Addr    string  `json:"addr"`
 	Servers []batch `json:"servers"`
 }
 
-// batch is a server with Count generated tools, from number First on; with
-// none it has the two tools of the call figures, which it passes on to those of
-// the server at Beyond where that is set, and does nothing else.
+// batch is a server with Count generated tools, from number First on. Without tools it has
+// the two tools of the call figures, and, if Beyond is set, only forwards them to the
+// server there.
 type batch struct {
 	First  int    `json:"first"`
 	Count  int    `json:"count"`
@@ -65,7 +65,7 @@ func serveUpstream(text string) error {
 	}
 	hs := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that counts
+		_, _ = io.Copy(io.Discard, os.Stdin) // only its end matters
 		_ = hs.Close()                       // the measurement is over
 	}()
 	fmt.Println(ln.Addr())
@@ -103,7 +103,7 @@ func newUpstream(b batch) (*sdk.Server, error) {
 	return server, nil
 }
 
-// upstream is a running process of them.
+// upstream is a running process of upstreams.
 type upstream struct {
 	addr    string
 	servers []batch
@@ -111,7 +111,7 @@ type upstream struct {
 	stdin   io.Closer
 }
 
-// startUpstream starts one on an address that it had before, or on any for "".
+// startUpstream starts one on a previous address, or on any for "".
 func startUpstream(ctx context.Context, addr string, servers ...batch) (*upstream, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -147,9 +147,9 @@ func startUpstream(ctx context.Context, addr string, servers ...batch) (*upstrea
 
 func (u *upstream) url(i int) string { return fmt.Sprintf("http://%s/%d/mcp", u.addr, i) }
 
-// kill ends it like a crash and waits for it; a second time it does nothing.
+// kill ends it like a crash and waits for it; a second call has no effect.
 func (u *upstream) kill() {
 	_ = u.cmd.Process.Kill() // it may have ended
-	_ = u.cmd.Wait()         // "killed" is what was wanted
+	_ = u.cmd.Wait()         // "killed" is expected
 	_ = u.stdin.Close()      // Wait closed it
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	spendCalls   = 1_000_000
-	spendDays    = 400 // as long as usage is kept by default
+	spendDays    = 400 // the default retention of usage
 	spendPeople  = 50
 	spendModels  = 20
 	spendThread  = 10 // calls of one conversation
@@ -23,9 +23,9 @@ const (
 	spendReports = 20 // of each grouping
 )
 
-// usage measures the report over 1,000,000 model calls, of 30 days and of all,
-// by the real daemon over its socket. The rows are written by the store's own
-// code, in big transactions, while no daemon runs.
+// usage measures the report over 1,000,000 model calls, of 30 days and of all, through the
+// real daemon's socket. The rows are written with the store's own code, in big
+// transactions, while no daemon runs.
 func (b *bench) usage(ctx context.Context) (err error) {
 	d, err := b.startNized(ctx, "usage")
 	if err != nil {

@@ -21,25 +21,25 @@ import (
 )
 
 const (
-	public  = "nize.example" // where the page is, whichever nized answers
+	public  = "nize.example" // the host of the page, whichever nized responds
 	perChat = 5              // messages of a conversation
 )
 
-// chats are the conversations that go on, each with two clients of another kind.
+// chats are the running conversations, each with two clients of another kind.
 type chats struct {
 	cookie string   // of the page
 	token  string   // of the program
-	said   sync.Map // what was acknowledged, to its conversation
-	seen   sync.Map // what was said, to what its client saw since: a *sights
+	said   sync.Map // acknowledged messages, to their conversation
+	seen   sync.Map // sent messages, to what their client saw since: a *sights
 }
 
-// sights are what a client saw of one message, a line each.
+// sights are what a client saw of one message, one line each.
 type sights struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// saw notes what the client of a message saw, which is printed if that is wrong.
+// saw records what the client of a message saw, which is printed if it is wrong.
 func (c *chats) saw(key, format string, args ...any) {
 	at, _ := c.seen.LoadOrStore(key, new(sights))
 	s := at.(*sights)
@@ -48,7 +48,7 @@ func (c *chats) saw(key, format string, args ...any) {
 	s.lines = append(s.lines, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// until does something until it is done.
+// until repeats do until it returns true.
 func (f *failover) until(ctx context.Context, who string, do func(context.Context) bool) {
 	for since := time.Now(); ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		one, end := context.WithTimeout(ctx, patience)
@@ -61,8 +61,8 @@ func (f *failover) until(ctx context.Context, who string, do func(context.Contex
 	}
 }
 
-// answer asks the nth of them, and reports whether that was done. It notes what the client
-// of a message saw.
+// answer sends a request to the nth of them, and reports whether it succeeded. It records
+// what the client of a message saw.
 func (f *failover) answer(ctx context.Context, key, method string, n int, path string, h http.Header, body, to any) bool {
 	sent, _ := json.Marshal(body) // texts always encode
 	asked := time.Now()
@@ -77,8 +77,7 @@ func (f *failover) answer(ctx context.Context, key, method string, n int, path s
 	return err == nil && resp.StatusCode < 300 && (to == nil || json.Unmarshal(got, to) == nil)
 }
 
-// which names a nized by its address: its place in the list, and how often it was
-// started.
+// which returns a nized's index in the list and its number of starts, by its address.
 func (f *failover) which(addr string) string {
 	for i, n := range f.list {
 		if n.addr == addr {
@@ -88,7 +87,7 @@ func (f *failover) which(addr string) string {
 	return addr
 }
 
-// tail is the end of an answer.
+// tail returns the end of a response.
 func tail(s string) string {
 	const most = 1200
 	if len(s) > most {
@@ -97,8 +96,9 @@ func tail(s string) string {
 	return s
 }
 
-// page is a browser, until load ends and the last turn has: what it says is sent again under the same key until it is
-// acknowledged, and each time its stream ends it follows another nized.
+// page simulates a browser until load ends and its last turn has ended: it sends its
+// message again with the same key until it is acknowledged, and follows another nized each
+// time that its stream ends.
 func (f *failover) page(ctx, load context.Context) {
 	h := http.Header{"Host": {public}, "Sec-Fetch-Site": {"same-origin"}, "Cookie": {f.chats.cookie}}
 	var th store.Thread
@@ -116,7 +116,7 @@ func (f *failover) page(ctx, load context.Context) {
 			return f.answer(ctx, key, http.MethodPost, n, "/app/v1/chat/threads/"+th.ID+"/messages", h, map[string]string{"key": key, "text": `Write a note: text="` + key + `"`}, nil)
 		})
 		if ctx.Err() != nil {
-			return // nobody acknowledged it
+			return // it was not acknowledged
 		}
 		f.chats.said.Store(key, th.ID)
 		streams := 0
@@ -130,8 +130,8 @@ func (f *failover) page(ctx, load context.Context) {
 	}
 }
 
-// follow says yes to what waits in a conversation, until its turn has ended: each
-// stream begins with all that there is.
+// follow approves the waiting calls of a conversation until its turn has ended; each stream
+// begins with the whole state.
 func (f *failover) follow(ctx context.Context, key string, n int, thread string, h http.Header) bool {
 	resp, err := f.request(ctx, http.MethodGet, n, "/app/v1/events?thread="+thread, h, "")
 	if err != nil {
@@ -160,10 +160,10 @@ func (f *failover) follow(ctx context.Context, key string, n int, thread string,
 			Messages []store.Message
 		}
 		f.chats.saw(key, "event %s %s", event, tail(data))
-		_ = json.Unmarshal([]byte(data), &e) // an event of another form is of no interest
+		_ = json.Unmarshal([]byte(data), &e) // ignore other events
 		last := len(e.Messages) - 1
-		// An acknowledged message may wait to be said: until it is there, the turn before
-		// it is what has ended.
+		// An acknowledged message may not be in the conversation yet: until it is, the
+		// previous turn is the one that has ended.
 		if said = said || strings.Contains(data, `\"`+key+`\"`); !said {
 			continue
 		}
@@ -174,7 +174,7 @@ func (f *failover) follow(ctx context.Context, key string, n int, thread string,
 			var card store.Card
 			if !f.answer(ctx, key, http.MethodGet, n+1, "/app/v1/approvals/"+id, h, nil, &card) ||
 				!f.answer(ctx, key, http.MethodPost, n+2, "/app/v1/approvals/"+id, h, api.DecideCallRequest{Verb: store.Approve, Digest: card.Digest}, nil) {
-				return false // the next stream tells what waits
+				return false // the next stream contains what waits
 			}
 			f.decided.Store(id, true)
 		}
@@ -182,9 +182,9 @@ func (f *failover) follow(ctx context.Context, key string, n int, thread string,
 	return false
 }
 
-// program is a chat client. If it got no answer it reads the conversation. If its message
-// isn't there it goes on in another conversation: a late message would end the turn of the
-// next one.
+// program simulates a chat client. If it got no response it reads the conversation. If its
+// message isn't there, it continues in another conversation: a late message would end the
+// turn of the next one.
 func (f *failover) program(ctx, load context.Context) {
 	h := http.Header{"Authorization": {"Bearer " + f.chats.token}}
 	thread, n := "", 0
@@ -201,7 +201,7 @@ func (f *failover) program(ctx, load context.Context) {
 				asked = true
 				ok := f.answer(ctx, key, http.MethodPost, n, "/api/chat", h, api.ChatRequest{Message: `Write a note: text="` + key + `"`, Conversation: thread, Servers: []string{"books"}}, &a)
 				if !ok && thread == "" {
-					return true // nobody told which conversation that is
+					return true // the conversation is unknown
 				}
 				thread = max(thread, a.Conversation)
 			} else if len(a.ProposedCalls) > 0 {
@@ -243,7 +243,7 @@ func (f *failover) program(ctx, load context.Context) {
 	}
 }
 
-// signIn makes the person of the chats, at the only one that runs.
+// signIn creates the person of the chats, at the only running nized.
 func (f *failover) signIn(ctx context.Context, c *api.Client) error {
 	if _, err := api.AddUser.Call(ctx, c, api.AddUserRequest{Name: "ann"}); err != nil {
 		return err
@@ -290,8 +290,8 @@ func (f *failover) signIn(ctx context.Context, c *api.Client) error {
 	return err
 }
 
-// check looks whether what was said has one answer, and what was asked for ran once,
-// unless that was told as lost.
+// check verifies that each message has one answer, and that each requested call ran once,
+// unless it was reported as lost.
 func (c *chats) check(ctx context.Context, to *api.Client, ran map[string]int, states map[string]store.State) (wrong []string, err error) {
 	views := map[string]api.ThreadView{}
 	bad := map[string]string{}
@@ -339,7 +339,7 @@ func (c *chats) check(ctx context.Context, to *api.Client, ran map[string]int, s
 	return wrong, nil
 }
 
-// next is the key of the message that its client said after one.
+// next returns the key of the client's next message.
 func next(key string) string {
 	who, n, _ := strings.Cut(key, "-")
 	i, _ := strconv.Atoi(n) // the keys are ours

@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// request asks the nth of them.
+// request sends a request to the nth of them.
 func (f *failover) request(ctx context.Context, method string, n int, path string, h http.Header, body string) (*http.Response, error) {
 	to := f.list[n%len(f.list)]
 	for i := range f.list { // none is ready: the first is as good as any
@@ -35,7 +35,7 @@ func (f *failover) request(ctx context.Context, method string, n int, path strin
 	return f.http.Do(r)
 }
 
-// ask reads the whole answer.
+// ask returns the whole response.
 func (f *failover) ask(ctx context.Context, method string, n int, path string, h http.Header, body string) (int, string, http.Header, error) {
 	resp, err := f.request(ctx, method, n, path, h, body)
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *failover) ask(ctx context.Context, method string, n int, path string, h
 	return resp.StatusCode, string(got), resp.Header, err
 }
 
-// session is an MCP client, which asks each of them by turns.
+// session is an MCP client that uses each of them in turn.
 type session struct {
 	f       *failover
 	version string
@@ -78,7 +78,7 @@ func (s *session) send(ctx context.Context, method, params string) (int, string,
 	return status, body, err
 }
 
-// tool calls one. The versions with sessions begin another where theirs is gone.
+// tool calls a tool. Protocol versions with sessions begin a new one if theirs is gone.
 func (s *session) tool(ctx context.Context, id, text string) bool {
 	meta := ""
 	if s.version < "2026" {
@@ -102,8 +102,8 @@ func (s *session) tool(ctx context.Context, id, text string) bool {
 	return err == nil && status == http.StatusOK && strings.Contains(body, "did "+text)
 }
 
-// call calls a tool again and again; one that changes something with another key
-// each time, since nobody knows what became of one without an answer.
+// call calls a tool repeatedly; one that changes something with another key each time,
+// since the outcome of a call without a response is unknown.
 func (f *failover) call(ctx context.Context, who, version, tool string, from int) {
 	s := &session{f: f, version: version, n: from}
 	since := time.Now()
@@ -125,7 +125,7 @@ func (f *failover) call(ctx context.Context, who, version, tool string, from int
 	}
 }
 
-// desk calls what waits for a yes.
+// desk makes calls that need approval.
 func (f *failover) desk(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -143,7 +143,7 @@ func (f *failover) desk(ctx context.Context) {
 	}
 }
 
-// decide says yes to what waits.
+// decide approves waiting calls.
 func (f *failover) decide(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, n := range f.list {
@@ -166,8 +166,8 @@ func (f *failover) decide(ctx context.Context) {
 	}
 }
 
-// rounds runs rounds whose calls are decided through another one than was asked, and
-// twice.
+// rounds runs rounds whose calls are decided through another nized than the one that began
+// them, and twice.
 func (f *failover) rounds(ctx context.Context) {
 	h := http.Header{"X-Api-Key": {f.key}}
 	since := time.Now()

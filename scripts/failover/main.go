@@ -1,6 +1,8 @@
-// Failover kills and stops the nized that share a database, and the database, under the load of
-// clients. It checks that everything acknowledged is there and that nothing ran twice.
-// scripts/failover.sh starts it.
+// Command failover kills and stops the nized instances on one database, and the database,
+// under load.
+//
+// The load is clients that use any of them. It verifies that everything acknowledged is
+// stored and nothing ran twice. scripts/failover.sh starts it.
 package main
 
 import (
@@ -32,14 +34,14 @@ import (
 
 const (
 	nizeds   = 3
-	every    = 20 * time.Second // somebody is killed
-	stopped  = 15 * time.Second // for which one is stopped, every fourth time
-	apart    = 4 * time.Second  // of what is done to them
-	patience = 5 * time.Second  // of a client, before it asks the next nized
-	aim      = 5 * time.Second  // for which a client gets no answer at most
-	hangs    = 3 * every        // a client without an answer over three faults waits in vain; less is a figure, since a machine may be slow
+	every    = 20 * time.Second // interval of the kills
+	stopped  = 15 * time.Second // how long one is stopped, every fourth time
+	apart    = 4 * time.Second  // between the faults
+	patience = 5 * time.Second  // a client's timeout before it uses the next nized
+	aim      = 5 * time.Second  // the aim for a client's longest wait
+	hangs    = 3 * every        // a client without a response over three faults has failed; less is only a figure, since a machine may be slow
 	moved    = time.Minute      // a backup that is a whole interval late was missed
-	health   = time.Second      // how often, and for how long, a balancer asks each whether it is ready
+	health   = time.Second      // interval and timeout of a balancer's health checks
 	restarts = 2                // of the database
 )
 
@@ -67,18 +69,17 @@ type failover struct {
 	http       http.Client // each request has its own deadline
 	list       []*nized
 	token, key string
-	acked      sync.Map // key of a call that was answered as done
-	decided    sync.Map // ID of a call on which a yes was acknowledged
+	acked      sync.Map // keys of calls with the response done
+	decided    sync.Map // ids of calls with an acknowledged approval
 	chats      chats
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	ran   map[string]int
 	done  []trouble
 	count map[string]int
 }
 
-// trouble is what was done to them, and the longest that a client was without an
-// answer that came after it.
+// trouble is one fault, and the longest time that a client had no response afterwards.
 type trouble struct {
 	what, who string
 	to        *nized // or nil
@@ -86,14 +87,14 @@ type trouble struct {
 	gap       time.Duration
 }
 
-// nized is one of them, which its supervisor starts again.
+// nized is one instance, which its supervisor restarts.
 type nized struct {
 	bin, dir, addr string
 	api            *api.Client
 	starts         atomic.Int64
 	mu             sync.Mutex
 	process        *os.Process
-	ready          bool // it says so
+	ready          bool // according to /readyz
 }
 
 func (n *nized) signal(s os.Signal) {
@@ -104,7 +105,7 @@ func (n *nized) signal(s os.Signal) {
 	}
 }
 
-// look asks each whether it is ready, as a balancer does.
+// look checks whether it is ready, as a balancer does.
 func (f *failover) look(ctx context.Context, n *nized) {
 	for ctx.Err() == nil {
 		one, end := context.WithTimeout(ctx, health)
@@ -114,7 +115,7 @@ func (f *failover) look(ctx context.Context, n *nized) {
 		}
 		resp, err := f.http.Do(r)
 		if err == nil {
-			_ = resp.Body.Close() // the status says it
+			_ = resp.Body.Close() // only the status matters
 		}
 		end()
 		n.mu.Lock()
@@ -150,7 +151,7 @@ func (f *failover) supervise(ctx context.Context, n *nized, log io.Writer) {
 	}
 }
 
-// active is the one that works; nil where none answers.
+// active returns the active node; nil if none responds.
 func (f *failover) active(ctx context.Context) *nized {
 	for _, n := range f.list {
 		ask, end := context.WithTimeout(ctx, 2*time.Second)
@@ -188,13 +189,13 @@ func (f *failover) run(ctx context.Context) error {
 	defer all.Wait()
 	defer stop()
 	for i := range nizeds {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1)) // where no connection takes its port while it is down
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1)) // an address on which no outgoing connection takes its port while it is down
 		if err != nil {
 			return err
 		}
 		n := &nized{bin: f.bin, dir: filepath.Join(f.dir, fmt.Sprint(i)), addr: ln.Addr().String()}
 		_ = ln.Close()
-		if f.old != "" && i != 1 { // the older one has made the database
+		if f.old != "" && i != 1 { // the older one creates the database
 			n.bin = f.old
 		}
 		n.api = api.New(api.SocketIn(n.dir))
@@ -238,7 +239,7 @@ func (f *failover) run(ctx context.Context) error {
 		n.signal(syscall.SIGCONT)
 	}
 	_, err = f.await(ctx)
-	time.Sleep(2 * patience) // every client gets an answer once more
+	time.Sleep(2 * patience) // so that every client gets one more response
 	rest()
 	clients.Wait()
 	if err == nil {
@@ -247,7 +248,7 @@ func (f *failover) run(ctx context.Context) error {
 	return err
 }
 
-// harm kills one of them each time, and now and then stops one, too, or the database.
+// harm kills one of them each time, and sometimes also stops one, or the database.
 func (f *failover) harm(ctx context.Context) {
 	begun, restarted := time.Now(), 0
 	tick := time.NewTicker(every)
@@ -292,7 +293,7 @@ func (f *failover) harm(ctx context.Context) {
 	}
 }
 
-// did notes what was done, and to which nized.
+// did records a fault, and its nized.
 func (f *failover) did(what string, to *nized) {
 	f.add(what, 1)
 	f.mu.Lock()
@@ -306,7 +307,7 @@ func (f *failover) add(what string, n int) {
 	f.count[what] += n
 }
 
-// answered notes that a client has its answer, and how long it was without one.
+// answered records that a client got a response, and how long it waited.
 func (f *failover) answered(who string, since time.Time) time.Time {
 	now := time.Now()
 	f.mu.Lock()
@@ -318,7 +319,7 @@ func (f *failover) answered(who string, since time.Time) time.Time {
 	return now
 }
 
-// serveLedger serves the tools, and counts what ran.
+// serveLedger serves the tools, and counts their runs.
 func (f *failover) serveLedger() (string, error) {
 	s := sdk.NewServer(&sdk.Implementation{Name: "ledger", Version: "1"}, nil)
 	type in struct {
@@ -342,7 +343,7 @@ func (f *failover) serveLedger() (string, error) {
 	return "http://" + ln.Addr().String() + "/mcp", nil
 }
 
-// set sets the first one up.
+// set configures the first one.
 func (f *failover) set(ctx context.Context, c *api.Client, up string) error {
 	if _, err := api.AddProject.Call(ctx, c, api.AddProjectRequest{Name: "load"}); err != nil {
 		return err
@@ -380,7 +381,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// check looks at the end.
+// check verifies the final state.
 func (f *failover) check(ctx context.Context) error {
 	n, err := f.await(ctx)
 	if err != nil {
@@ -393,7 +394,7 @@ func (f *failover) check(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("reading the audit trail: %w", err)
 			}
-			if !e.Outcome.Final() { // also of a yes that came second
+			if !e.Outcome.Final() { // includes approvals that came second
 				continue
 			}
 			if states[e.Subject] = e.Outcome; e.Outcome == store.Lost {
@@ -404,7 +405,7 @@ func (f *failover) check(ctx context.Context) error {
 				return fmt.Errorf("reading call %s: %w", e.Subject, err)
 			}
 			var in struct{ Text string }
-			_ = json.Unmarshal(c.Args, &in) // a call without one is none of ours
+			_ = json.Unmarshal(c.Args, &in) // a call without one is not ours
 			texts[in.Text] = e.Outcome
 		}
 	}
@@ -481,9 +482,9 @@ func (f *failover) check(ctx context.Context) error {
 	return nil
 }
 
-// scheduled looks whether from the first one on a backup was made once for each
-// minute, soon after it or after what was done then; older programs note none. f.mu is
-// held.
+// scheduled verifies that, from the first backup on, one was made for each minute, soon
+// after it or after the fault at that time; older programs record none. The caller holds
+// f.mu.
 func (f *failover) scheduled(ctx context.Context, c *api.Client) (wrong []string, err error) {
 	made, latest, first := map[int64]int{}, time.Duration(0), time.Time{}
 	for e, err := range api.ReadAudit.Call(ctx, c, api.AuditRequest{Kind: "database.backup", Limit: 1 << 20}) {

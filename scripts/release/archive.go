@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// entry is a file of an archive or a package. from is a file of this machine, or data
+// entry is a file of an archive or a package. from is a file of this machine, or data is
 // its content.
 type entry struct {
 	to   string
@@ -31,7 +31,8 @@ func (e entry) content() ([]byte, error) {
 	return e.data, nil
 }
 
-// documents are the files that go with the programs into every artefact but the image.
+// documents returns the files that accompany the programs in every artifact except the
+// image.
 func (r *release) documents() (list []entry, err error) {
 	pages, err := filepath.Glob(filepath.Join(r.tree, "bin/man/*.1"))
 	if err != nil || len(pages) == 0 {
@@ -47,7 +48,7 @@ func (r *release) documents() (list []entry, err error) {
 	return list, nil
 }
 
-// tarball writes what a person unpacks: bin, share, the units, README and licences.
+// tarball writes the tarball: bin, share, the units, README and licences.
 func (r *release) tarball(t target, licences []byte) error {
 	list, err := r.documents()
 	if err != nil {

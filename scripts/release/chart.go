@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// chart packs the Helm chart as helm itself would, with the release's version as that
-// of the chart and of the image.
+// chart packs the Helm chart as helm itself would, with the release's version as that of
+// the chart and of the image.
 func (r *release) chart() error {
 	dir := filepath.Join(r.tree, "scripts/kubernetes/chart")
 	var list []entry

@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// image is that of one architecture.
+// image is the image of one architecture.
 type image struct {
 	v1.Image
 	arch string
 }
 
-// image makes the image of a target, as scripts/container/Containerfile describes it.
+// image builds the image of a target, as scripts/container/Containerfile describes it.
 func (r *release) image(t target) (image, error) {
 	const state = 65532
 	list := []entry{
@@ -68,7 +68,7 @@ func (r *release) image(t target) (image, error) {
 	return image{im, t.arch}, err
 }
 
-// certificates are the authorities that this machine trusts.
+// certificates returns the authorities that this machine trusts.
 func certificates() ([]byte, error) {
 	for _, path := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"} {
 		if b, err := os.ReadFile(path); err == nil {
@@ -78,9 +78,9 @@ func certificates() ([]byte, error) {
 	return nil, errors.New("this machine has no certificate authorities to copy; install ca-certificates")
 }
 
-// archiveImages writes all of them as one archive in the layout of OCI, which skopeo,
-// podman, docker and containerd load. The archive names one image, an index of the
-// architectures: a program that finds several images asks which one, and loads none.
+// archiveImages writes all of them as one archive in the OCI layout, which skopeo, podman,
+// docker and containerd load. The archive names one image, an index of the architectures: a
+// program that finds several images asks which one to use, and loads none.
 func (r *release) archiveImages(all []image) (err error) {
 	index := func() v1.ImageIndex { return mutate.IndexMediaType(empty.Index, types.OCIImageIndex) }
 	platforms := index()

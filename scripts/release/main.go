@@ -1,13 +1,14 @@
-// Release builds the published files of nize into a directory. They are programs for four
-// systems as tarballs, Debian and RPM packages, an image for two architectures, a Helm chart, a
-// bill of materials and the licences of linked code, checksums, and a signature if there is a
-// key. `make release VERSION=x.y.z` runs it.
+// Command release builds everything that is published of nize into a directory.
 //
-// The same commit gives the same bytes: times are the commit's, entries have no
-// owner of this machine, and the programs no paths. The image's certificates are
-// those of the machine that builds it.
+// These are programs for four systems as tarballs, Debian and RPM packages, an image for
+// two architectures, a Helm chart, a bill of materials and the licences of what is linked
+// in, checksums, and a signature if there is a key. `make release VERSION=x.y.z` runs it.
 //
-// It is a module of its own, so that nothing it needs is in the programs' go.mod.
+// The same commit gives the same bytes: times are the commit's, entries have no owner of
+// this machine, and the programs contain no paths. The image's certificates are those of
+// the machine that builds it.
+//
+// It is a separate module, so that its dependencies are not in the programs' go.mod.
 package main
 
 import (
@@ -45,9 +46,9 @@ type target struct{ os, arch string }
 
 var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
-// toolchain is the Go that compiles a release, wherever it is built: another one would
-// give other bytes. Raise it when Go's next patch version is out; .ci/run fails if it has
-// a known vulnerability that the programs reach.
+// toolchain is the Go version that compiles a release on every machine: another one would
+// give other bytes. Raise it when Go's next patch version is released; .ci/run fails if it
+// has a known vulnerability that the programs reach.
 const toolchain = "go1.26.10"
 
 var programs = []string{"nized", "nizectl", "nize-toolbox"}
@@ -81,7 +82,7 @@ func (r *release) run(key string) (err error) {
 	if err := r.readCommit(); err != nil {
 		return err
 	}
-	if err := os.Setenv("GOTOOLCHAIN", toolchain); err != nil { // for every go that runs
+	if err := os.Setenv("GOTOOLCHAIN", toolchain); err != nil { // for every go command
 		return err
 	}
 	if r.work, err = os.MkdirTemp("", "nize-release-"); err != nil {
@@ -137,7 +138,7 @@ func (r *release) run(key string) (err error) {
 	return r.sums(key)
 }
 
-// readCommit refuses a tree with changes: a release is of a commit.
+// readCommit refuses a tree with changes: a release is built from a commit.
 func (r *release) readCommit() error {
 	git := func(args ...string) (string, error) {
 		cmd := exec.Command("git", args...)
@@ -178,7 +179,7 @@ func (r *release) exec(env []string, name string, args ...string) error {
 // manual writes the manual pages.
 func (r *release) manual() error { return r.exec(nil, "make", "-s", "man") }
 
-// programsOf is where the programs of a target are.
+// programsOf returns the directory of a target's programs.
 func (r *release) programsOf(t target) string { return filepath.Join(r.work, t.os+"_"+t.arch) }
 
 func (r *release) build(t target) error {
@@ -191,7 +192,7 @@ func (r *release) build(t target) error {
 	return r.exec([]string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + t.os, "GOARCH=" + t.arch}, "go", args...)
 }
 
-// path is that of an artefact.
+// path returns the path of an artifact.
 func (r *release) path(format string, args ...any) string {
 	return filepath.Join(r.out, fmt.Sprintf(format, args...))
 }

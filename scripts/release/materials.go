@@ -17,19 +17,19 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed are the licences under which nize may be passed on with what it links in.
+// allowed are the licences under which nize may be distributed with what it links in.
 var allowed = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "BSD-0-Clause", "0BSD", "ISC", "Unlicense", "CC0-1.0", "MPL-2.0", "Zlib", "OFL-1.1", "Unicode-DFS-2016", "Unicode-3.0", "BSL-1.0"}
 
-// module is what is linked into the programs, or vendored by the chat page.
+// module is linked into the programs, or vendored by the chat page.
 type module struct {
 	path, version, sum string
-	npm                bool // else of Go
+	npm                bool // otherwise a Go module
 	licences           []string
 	text               []byte
 }
 
 // materials writes the bill of materials of a target, and returns the texts of all
-// licences. A module under a licence that is not allowed, or without any, is an error.
+// licences. It returns an error if a module has no licence or one that is not allowed.
 func (r *release) materials(t target) ([]byte, error) {
 	linked := map[string]module{}
 	for _, p := range programs {
@@ -122,8 +122,8 @@ func licenceTexts(all []module) []byte {
 	return b.Bytes()
 }
 
-// writeBill writes the bill of materials, CycloneDX 1.6, without the serial number and
-// the time that would differ each time.
+// writeBill writes the bill of materials, CycloneDX 1.6, without the serial number and the
+// time, which would differ each time.
 func (r *release) writeBill(t target, all []module) (err error) {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Timestamp: r.date.Format("2006-01-02T15:04:05Z"), Component: &cdx.Component{

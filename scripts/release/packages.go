@@ -15,9 +15,9 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// packages writes the Debian and the RPM package: the programs below /usr, the units,
-// the user nize, and /etc/nize/nized.toml, which an upgrade leaves as it is. The
-// scripts that run at installation are in scripts/release/deb; RPM has the same.
+// packages writes the Debian and the RPM package: the programs below /usr, the units, the
+// user nize, and /etc/nize/nized.toml, which upgrades leave unchanged. The scripts that run
+// at installation are in scripts/release/deb; RPM has the same.
 func (r *release) packages(t target, licences []byte, formats ...string) error {
 	list, err := r.documents()
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *release) packages(t target, licences []byte, formats ...string) error {
 		if filepath.Ext(u) == ".conf" {
 			to = "/usr/lib/sysusers.d/" + filepath.Base(u)
 		}
-		// The comments on top say how to install a unit by hand.
+		// Cut the comments at the top, which describe how to install a unit by hand.
 		if i := bytes.Index(b, []byte("\n[")); i >= 0 && bytes.HasPrefix(b, []byte("#")) {
 			b = b[i+1:]
 		}
@@ -81,7 +81,7 @@ func (r *release) packages(t target, licences []byte, formats ...string) error {
 			return err
 		}
 	}
-	config, err := os.ReadFile("nized.toml") // beside this program, as the scripts are
+	config, err := os.ReadFile("nized.toml") // beside this program, like the scripts
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// vendored reads what the chat page has of others.
+// vendored returns the third-party modules in the chat page.
 func (r *release) vendored() (list []module, err error) {
 	dir := filepath.Join(r.tree, "bots/web/vendor")
 	b, err := os.ReadFile(filepath.Join(dir, "vendor.json"))

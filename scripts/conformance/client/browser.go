@@ -22,12 +22,12 @@ import (
 
 const (
 	redirect  = "http://127.0.0.1:19560/oauth/callback"
-	document  = "https://conformance-test.local/client-metadata.json" // what the suite takes for a client's own
+	document  = "https://conformance-test.local/client-metadata.json" // the suite accepts it as a client's own
 	maxLogins = 3
 )
 
-// browser is the person who signs in, and their browser: the suite's service sends
-// it back at once.
+// browser simulates the person who signs in, and their browser: the suite's service
+// redirects back at once.
 type browser struct {
 	logins *login.Logins
 	pool   *upstream.Pool
@@ -40,14 +40,14 @@ func newBrowser(db *database.DB, log *slog.Logger) *browser {
 	return b
 }
 
-// wanted says whether an error is one that signing in mends.
+// wanted reports whether signing in can resolve an error.
 func (b *browser) wanted(err error) bool {
 	var call *store.CallError
 	return errors.As(err, &call) && call.Code == store.CodeUnavailable && strings.Contains(call.Message.String(), "/nize credentials connect")
 }
 
-// logIn signs in, and again where the server wants that at once: whoever signs
-// people in for it may have changed meanwhile.
+// logIn signs in, and again if the server requires that at once, because its sign-in
+// service may have changed meanwhile.
 func (b *browser) logIn(ctx context.Context, db *database.DB) (err error) {
 	for range maxLogins {
 		if err = b.logInOnce(ctx, db); !b.wanted(err) {
@@ -57,7 +57,7 @@ func (b *browser) logIn(ctx context.Context, db *database.DB) (err error) {
 	return err
 }
 
-// logInOnce signs in as nized does, with the browser's part played at once.
+// logInOnce signs in as nized does, with the browser's part done at once.
 func (b *browser) logInOnce(ctx context.Context, db *database.DB) error {
 	admin := store.Caller{User: "conformance", Name: "conformance", Role: store.Admin, Surface: store.OnCLI}
 	cfg, err := db.GetServer(ctx, server)

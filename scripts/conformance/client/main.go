@@ -1,12 +1,12 @@
 //go:build conformance
 
-// Client is the client under test of the conformance suite, through the pool of nized. It
-// reaches the suite's server, lists its tools, and calls them.
+// Command client is the client under test of the conformance suite.
+//
+// It connects to the suite's server through nized's pool, lists its tools, and calls them.
 //
 //	conformance client --command "client" --scenario tools_call
 //
-// The suite appends the address of its server, and names the scenario in the
-// environment.
+// The suite appends the address of its server, and passes the scenario in the environment.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// person answers each question with what stands in its form at first.
+// person answers each question with the defaults of its form.
 type person struct{}
 
 func (person) AskRequester(_ context.Context, _ *store.Call, e taskwire.Elicit) (taskwire.Answer, error) {
@@ -117,7 +117,7 @@ func run(url string) (err error) {
 			}
 		}
 		result, err := pool.Run(ctx, admin, call, nil)
-		for range maxLogins { // nothing in nized does this: a person decides to go again
+		for range maxLogins { // nized never does this itself: a person decides to sign in again
 			if !b.wanted(err) {
 				break
 			}
@@ -141,8 +141,8 @@ type use struct {
 	args json.RawMessage
 }
 
-// calls are what the scenario asks to be called: what the suite says, else each
-// thing that was listed once, with arguments that fit.
+// calls returns the calls of the scenario: those specified by the suite, or else each
+// listed item once, with valid arguments.
 func calls(tools []store.Tool) (all []use) {
 	var said struct {
 		ToolCalls []struct {
@@ -172,7 +172,7 @@ func calls(tools []store.Tool) (all []use) {
 	return all
 }
 
-// sample are arguments that a schema takes, as far as its types say.
+// sample returns arguments that a schema accepts, as far as its types tell.
 func sample(schema json.RawMessage) json.RawMessage {
 	var s struct {
 		Properties map[string]struct {
@@ -188,7 +188,7 @@ func sample(schema json.RawMessage) json.RawMessage {
 	}
 	b, err := json.Marshal(args)
 	if err != nil {
-		panic(err) // what was made here always has a form
+		panic(err) // our own values always encode
 	}
 	return b
 }

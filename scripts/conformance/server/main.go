@@ -1,14 +1,16 @@
 //go:build conformance
 
-// Server is an MCP server with the tools of the conformance suite's scenarios on
-// tasks. nized runs them as it runs those of any server, so that the suite tests the
-// whole way: its client, the gateway's tasks, and the questions of this server.
+// Command server is an MCP server with the tools of the conformance suite's scenarios on
+// tasks.
+//
+// nized runs them like those of any server, so that the suite tests the whole path: its
+// client, the gateway's tasks, and this server's questions.
 //
 //	server                    on standard input and output (2025-11-25)
 //	server -http 127.0.0.1:0  over HTTP (2026-07-28); it prints its address
 //
-// The time that a tool takes, or waits before it asks, is longer than the
-// mcp.task_after that the scenarios run with.
+// The time that a tool takes, or waits before it asks, is longer than the mcp.task_after
+// that the scenarios run with.
 package main
 
 import (
@@ -48,7 +50,7 @@ func run(addr string) error {
 	return (&http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}).Serve(l)
 }
 
-// takes is how long a job takes at least.
+// takes is the minimum duration of a job.
 const takes = time.Second
 
 type handler func(ctx context.Context, req *sdk.CallToolRequest, args map[string]any) (*sdk.CallToolResult, error)
@@ -130,8 +132,8 @@ func question(message, properties string) *sdk.ElicitParams {
 	return &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)}
 }
 
-// asks is a result that wants answers; the SDK makes requests of it for a client of
-// 2025-11-25.
+// asks returns a result that requests input; the SDK converts it into requests for a client
+// of 2025-11-25.
 func asks(state string, requests sdk.InputRequestMap) *sdk.CallToolResult {
 	return &sdk.CallToolResult{InputRequests: requests, RequestState: state}
 }

@@ -1,7 +1,9 @@
-// History writes long conversations into the database of a stopped nized, for the tests of the
-// chat page. Its arguments are DATA_DIR USER N…: it makes a conversation of N messages for each
-// N and prints their ids. An N of "usage" books model calls instead: three in a conversation of
-// the last week, and two in the week before.
+// Command history adds long conversations to the database of a stopped nized, for the tests
+// of the chat page.
+//
+// history DATA_DIR USER N… creates one of N messages each and prints their ids. An N of
+// "usage" books model calls instead: three in a conversation of the last week, and two in
+// the week before.
 package main
 
 import (
@@ -78,16 +80,16 @@ func spend(ctx context.Context, db *database.DB, user string) (string, error) {
 	return id, nil
 }
 
-// converse makes a conversation of n messages, of which every other one is an answer
-// in Markdown.
+// converse creates a conversation of n messages, of which every other one is an answer in
+// Markdown.
 func converse(ctx context.Context, db *database.DB, by store.Caller, n int) (string, error) {
 	id := store.NewID(time.Now())
 	th := store.Thread{ID: id, User: by.User, Address: store.Address{Surface: store.OnWeb, Thread: id}, Title: fmt.Sprintf("%d messages", n), Named: true}
 	if err := db.PutThread(ctx, by, th); err != nil {
 		return "", err
 	}
-	// In one transaction, in the form in which the database keeps turns: ten thousand of
-	// them, each durable by itself, take half a minute.
+	// In one transaction, in the stored form of turns: ten thousand of them, each durable
+	// by itself, take half a minute.
 	return id, db.Update(ctx, "storing a conversation", func(tx kv.Tx) error {
 		for i := range n {
 			t := store.Turn{Thread: id, N: i, Role: store.FromUser, By: by, Text: fmt.Sprintf("Question %d of many?", i+1), At: tx.Now()}
