@@ -18,10 +18,10 @@ func agentsCommand(a *command.App) *cli.Command {
 	return command.Group("agents", "manage profiles of the assistant",
 		a.Command(command.Leaf{Name: "list", Usage: "list agents", Run: agentsList}),
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show an agent", Names: command.AgentNames, Run: agentsShow}),
-		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "ID", Usage: "make an agent, or change what is given", Names: command.AgentNames, Run: agentsSet, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "name", Usage: "what people call it"},
+		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "ID", Usage: "create an agent, or change the given settings", Names: command.AgentNames, Run: agentsSet, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "its name for people"},
 			&cli.StringFlag{Name: "model", Usage: "a model name, or PROVIDER/MODEL (default: the default model)"},
-			&cli.StringFlag{Name: "system-prompt", Usage: "what it is told: text, @FILE, or - for standard input"},
+			&cli.StringFlag{Name: "system-prompt", Usage: "its instructions: text, @FILE, or - for standard input"},
 			&cli.IntFlag{Name: "max-tokens", Usage: "length of an answer; 0 is the model's own limit"},
 			&cli.StringFlag{Name: "temperature", Usage: "0 to 2, or empty for the model's own"},
 			&cli.IntFlag{Name: "max-steps", Usage: "model rounds in one turn; 0 is the setting agent.tools.maxSteps"},

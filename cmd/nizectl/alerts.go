@@ -14,8 +14,8 @@ import (
 func alertsCommand(a *command.App) *cli.Command {
 	return command.Group("alerts", "manage incidents and alert destinations",
 		a.Command(command.Leaf{Name: "list", Usage: "list open incidents and the command that fixes each", Run: alertsList,
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "those that are over too"}}}),
-		a.Command(command.Leaf{Name: "ack", Args: "ID", Usage: "acknowledge an incident", More: "It stays until it is over.", IDs: incidentIDs, Run: alertsAck}),
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "include incidents that have ended"}}}),
+		a.Command(command.Leaf{Name: "ack", Args: "ID", Usage: "acknowledge an incident", More: "It stays listed until it ends.", IDs: incidentIDs, Run: alertsAck}),
 		a.Command(command.Leaf{Name: "test", Usage: "send a test message to alerts.to", Run: alertsTest,
 			More: "To set where alerts go: nizectl config set alerts.to https://…\n" +
 				"To sign them: (printf whsec_; head -c 32 /dev/urandom | base64) | nizectl credentials add alerts WEBHOOK_SECRET"}),

@@ -101,7 +101,7 @@ func TestAnswers(t *testing.T) {
 	for _, test := range []struct{ args, out, errs string }{
 		{"servers list", "SERVER   STATE  TOOLS  LATENCY  RESTARTS  LAST ERROR\ntoolbox  ready      1   1.5 ms         0\n", ""},
 		{"tools search time", "TOOL                  SCORE  DESCRIPTION\ntoolbox:convert_time   0.87  Convert a time between cities\n", ""},
-		{"tools search nothing", "", "no tool fits: say it in other words, or see nizectl tools domains\n"},
+		{"tools search nothing", "", "no tool matches; use other words, or see nizectl tools domains\n"},
 		{"tokens list", "NAME    USER  FOR  PREFIX    CREATED     LAST USED  EXPIRES  STATE\nlaptop  ada   mcp  nize_ab…  60 min ago  -          in 2 d   active\n", ""},
 		{"tokens create x", "nize_abcdefghijklmnopqrstuvwxyz\n", "shown this once; it expires in 90 d\n"},
 		{"usage --by model", "MODEL         CALLS  PROMPT  CACHED  COMPLETION  REASONING       COST     TIME\nopenai/gpt-x      2     100       0          20          0    $0.0015  3000 ms\n" +
@@ -148,7 +148,7 @@ func TestCallerGone(t *testing.T) {
 	if got := d.nizectl(surroundings{}, "approvals", "show", "01A").out; !strings.Contains(got, "\nwarning: its caller disconnected; nobody is waiting for the result\n") {
 		t.Errorf("shown:\n%s", got)
 	}
-	if got := d.nizectl(surroundings{}, "approvals", "approve", "01A").err; !strings.Contains(got, "it starts now; its caller left, so nobody waits for the result\n") {
+	if got := d.nizectl(surroundings{}, "approvals", "approve", "01A").err; !strings.Contains(got, "it starts now; its caller left, so nothing waits for the result\n") {
 		t.Errorf("approved: %s", got)
 	}
 }

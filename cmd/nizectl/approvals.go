@@ -26,20 +26,20 @@ import (
 func approvalsCommand(a *command.App) *cli.Command {
 	reason := &cli.StringFlag{Name: "reason", Usage: "why, for the record"}
 	digest := func() cli.Flag {
-		return &cli.StringFlag{Name: "digest", Usage: "decide only if the call is still the one with this digest, or head of it"}
+		return &cli.StringFlag{Name: "digest", Usage: "decide only if the call's digest is still this one, or begins with it"}
 	}
 	return command.Group("approvals", "decide pending calls; manage standing answers",
 		a.Command(command.Leaf{Name: "list", Usage: "list pending calls", Run: approvalsList}),
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a call with all arguments and its digest", Names: approvalNames, IDs: callIDs, Run: approvalsShow,
-			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read calls in which they don't take part"}}}),
-		a.Command(command.Leaf{Name: "approve", Args: "ID", Usage: "let a call run, once", IDs: approvalIDs, Run: approvalsDecide(store.Approve),
+			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, recorded in the audit trail; admins need one to read calls that don't involve them"}}}),
+		a.Command(command.Leaf{Name: "approve", Args: "ID", Usage: "let a call run once", IDs: approvalIDs, Run: approvalsDecide(store.Approve),
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on: your calls of this exact tool with these arguments, if no other flag says more"}, grantFor(),
-				&cli.StringFlag{Name: "where", Usage: `with --always, only where the arguments hold this JSON ` + "`OBJECT`" + `, as of grants add --args`},
-				&cli.BoolFlag{Name: "exact", Usage: "with --always, only for these very arguments, which is the default"},
+				&cli.StringFlag{Name: "where", Usage: `with --always, only if the arguments contain this JSON ` + "`OBJECT`" + `, as in grants add --args`},
+				&cli.BoolFlag{Name: "exact", Usage: "with --always, only for exactly these arguments (the default)"},
 				&cli.BoolFlag{Name: "any", Usage: "with --always, for any arguments"}, grantExpires(),
-				&cli.BoolFlag{Name: "line", Usage: "with --always, only for this very command line of an ask"},
+				&cli.BoolFlag{Name: "line", Usage: "with --always, only for exactly this command line of an ask"},
 				&cli.BoolFlag{Name: "here", Usage: "with --always and --where, only in the repository of an ask"},
-				&cli.BoolFlag{Name: "all", Usage: "and the other calls that the model proposed together with it"}, digest(), reason, command.YesFlag()}}),
+				&cli.BoolFlag{Name: "all", Usage: "also approve the other calls that the model proposed together with it"}, digest(), reason, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "deny", Args: "ID", Usage: "refuse a call", IDs: approvalIDs, Run: approvalsDecide(store.Deny),
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "run a call with other arguments", More: "A new call replaces it.", IDs: approvalIDs, Run: approvalsEdit,
@@ -48,13 +48,13 @@ func approvalsCommand(a *command.App) *cli.Command {
 		command.Group("grants", "manage standing answers (always, never)",
 			a.Command(command.Leaf{Name: "add", Args: "TOOL", Usage: "allow a tool from now on, or deny it", Names: command.ToolNames, Run: grantsAdd, Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "deny", Usage: "deny it, instead of allowing"}, grantFor(),
-				&cli.StringFlag{Name: "args", Usage: `only where the arguments hold this JSON ` + "`OBJECT`" + `; a text may end with *, as in '{"path":"/srv/docs/*"}'`},
+				&cli.StringFlag{Name: "args", Usage: `only if the arguments contain this JSON ` + "`OBJECT`" + `; a text may end with *, as in '{"path":"/srv/docs/*"}'`},
 				grantExpires(),
-				&cli.StringFlag{Name: "repository", Usage: "only for asks in this `DIRECTORY`'s repository, or in the one of this name, that don't leave it"},
+				&cli.StringFlag{Name: "repository", Usage: "only for asks in the repository of this `DIRECTORY`, or with this name, that don't leave it"},
 				&cli.StringFlag{Name: "host", Usage: "with --repository, the `MACHINE` that it is on (default: this one, for a directory)"},
 			}}),
 			a.Command(command.Leaf{Name: "list", Usage: "list standing answers", Run: grantsList,
-				Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's (default: for admins everybody's, for others their own)"}, &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read the arguments in another person's"}}}),
+				Flags: []cli.Flag{&cli.StringFlag{Name: "user", Usage: "only this person's (default: for admins all, for others their own)"}, &cli.StringFlag{Name: "reason", Usage: "`WHY`, recorded in the audit trail; needed to read the arguments of another person's answers"}}}),
 			a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "revoke a standing answer", IDs: grantIDs, Run: grantsRevoke}),
 		),
 	)
@@ -65,7 +65,7 @@ func grantFor() cli.Flag {
 }
 
 func grantExpires() cli.Flag {
-	return &cli.StringFlag{Name: "expires", Usage: "`HOW LONG` a standing answer holds, such as 8h or 30d (default: until it is revoked)"}
+	return &cli.StringFlag{Name: "expires", Usage: "`HOW LONG` a standing answer is valid, such as 8h or 30d (default: until it is revoked)"}
 }
 
 // grantEnd returns when a standing answer ends; zero without --expires.
@@ -162,7 +162,7 @@ func printCard(c *command.Call, card store.Card) {
 		c.Line("%s", line)
 	}
 	if card.Withheld {
-		c.Line("what it is about is withheld: --reason shows it, and is kept in the audit")
+		c.Line("its content is withheld; --reason shows it and is recorded in the audit trail")
 	}
 	for _, pattern := range card.Patterns {
 		where := ""
@@ -237,7 +237,7 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 			d.For, d.Exact, d.Until, d.Pattern, d.Line, d.Here = said.For, said.Exact, said.Until, said.Pattern, said.Line, said.Here
 		}
 		if (d.For != "" || !d.Until.IsZero() || d.Pattern != nil || d.Exact || d.Line || d.Here || anyArgs) && !d.Always {
-			return command.Usagef("--for, --where, --exact, --line, --here, --any and --expires say how --always holds: give it, too")
+			return command.Usagef("--for, --where, --exact, --line, --here, --any and --expires need --always")
 		}
 		if d.Always && verb == store.Approve && !asks && !anyArgs && !d.Line && d.Pattern == nil {
 			d.Exact = true // as in the card's menu
@@ -262,12 +262,12 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 		switch {
 		case call.Waiting() && verb == store.Approve:
 			yes, need := len(call.Yes()), call.Policy.Approvers().Need
-			state = fmt.Sprintf("%d of %d said yes; it waits for %s", yes, need, others(need-yes))
+			state = fmt.Sprintf("%d of %d approved; waiting for %s", yes, need, others(need-yes))
 		case call.State == store.Pending && verb == store.Approve:
 			state = "it starts now" // the request only decides; the call runs afterwards
 		}
 		if card.Gone && verb == store.Approve {
-			state += "; its caller left, so nobody waits for the result"
+			state += "; its caller left, so nothing waits for the result"
 		}
 		if c.Cmd.Bool("all") && card.Together > 0 {
 			word += " with " + command.Count(card.Together, "other call")
@@ -360,7 +360,7 @@ func editInProgram(ctx context.Context, c *command.Call, card store.Card, edit f
 			return made, errors.Join(err, keepErr)
 		}
 		_, keepErr = kept.WriteString(text)
-		return made, errors.Join(fmt.Errorf("%w; what you wrote is kept: nizectl approvals edit %s --args @%s", err, card.Call, kept.Name()), keepErr, kept.Close())
+		return made, errors.Join(fmt.Errorf("%w; your input is saved; to use it: nizectl approvals edit %s --args @%s", err, card.Call, kept.Name()), keepErr, kept.Close())
 	}
 }
 
@@ -379,12 +379,12 @@ func approvalsRetry(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	if card.RepeatVerb == "" {
-		why := "only a call that failed or expired can be made again"
+		why := "only a call that failed or expired can be repeated"
 		switch {
 		case card.Successor != "":
 			why = "call " + card.Successor + " replaced it"
 		case card.State == store.Lost:
-			why = "look at what it did, then propose it again"
+			why = "check what it did, then propose it again"
 		}
 		return command.Failf(api.ExitConflict, "call %s is %s: %s", card.Call, card.State.Word().String(), why)
 	}
@@ -412,7 +412,7 @@ func checkDigest(c *command.Call, card store.Card) error {
 		return command.Usagef("--digest %s: want at least 8 of its digits", want)
 	}
 	if !strings.HasPrefix(card.Digest, want) {
-		return command.Failf(api.ExitConflict, "call %s has another digest, %s: look at it again with nizectl approvals show %s", card.Call, card.Digest[:min(len(card.Digest), digestHead)], card.Call)
+		return command.Failf(api.ExitConflict, "call %s has another digest, %s; review it again with nizectl approvals show %s", card.Call, card.Digest[:min(len(card.Digest), digestHead)], card.Call)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func asksStats(ctx context.Context, c *command.Call) error {
 	if len(got.Rows) > 1 {
 		row("all", got.Total)
 	}
-	t.Print("nobody asked since " + got.Since.Local().Format("2006-01-02"))
+	t.Print("no asks since " + got.Since.Local().Format("2006-01-02"))
 	if got.Partial {
 		c.Note("there were more: the newest %d are counted", got.Total.Asked)
 	}

@@ -20,20 +20,20 @@ var surfaces = command.Each(store.Surfaces, func(s store.Surface) string { retur
 
 func auditCommand(a *command.App) *cli.Command {
 	read := a.Command(command.Leaf{Name: "audit", Usage: "read the audit trail of calls and changes", Run: audit, Flags: append(auditFlags(),
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Local: true, Usage: "go on with what comes"},
-		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Local: true, Usage: "the newest so many (default: 100)"},
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Local: true, Usage: "keep printing new output"},
+		&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Local: true, Usage: "how many of the newest events (default: 100)"},
 	)})
 	read.Commands = []*cli.Command{
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show an event, or all events of a call", Run: auditShow,
-			More:  "ID is the number of an event, or the id of a call or of what was changed, or its unique head.",
-			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the trail: shows what other people asked and got, too, which is withheld otherwise"}}}),
+			More:  "ID is the number of an event, or the id of a call or of a changed record, or a unique prefix of it.",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, recorded in the trail; also shows arguments and results of other people's calls"}}}),
 		a.Command(command.Leaf{Name: "export", Args: "[FILE]", Usage: "export the trail, signed", Run: auditExport,
-			More:  "One event in a line of JSON, oldest first; the last line says what the file holds and signs it. nizectl audit verify --file FILE checks it.",
+			More:  "It writes one line of JSON per event, oldest first; the last line describes and signs the file. nizectl audit verify --file FILE checks it.",
 			Flags: append(auditFlags(), &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"})}),
-		a.Command(command.Leaf{Name: "verify", Usage: "prove that no event was changed or removed", Run: auditVerify, Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "since-checkpoint", Usage: "only what came after the newest checkpoint"},
-			&cli.StringFlag{Name: "file", Usage: "check this export instead of the trail"},
-			&cli.StringFlag{Name: "key", Usage: "what the export must be signed with, in hex; no daemon is asked then"},
+		a.Command(command.Leaf{Name: "verify", Usage: "verify that no event was changed or removed", Run: auditVerify, Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "since-checkpoint", Usage: "only events after the newest checkpoint"},
+			&cli.StringFlag{Name: "file", Usage: "verify this export instead of the trail"},
+			&cli.StringFlag{Name: "key", Usage: "the public key of the export's signature, in hex; no daemon is needed"},
 		}}),
 	}
 	return read
@@ -42,15 +42,15 @@ func auditCommand(a *command.App) *cli.Command {
 func auditFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "since", Local: true, Usage: "`HOW LONG` back, such as 24h or 30d, or a date"},
-		&cli.StringFlag{Name: "until", Local: true, Usage: "the same: only what was before"},
-		&cli.StringFlag{Name: "user", Local: true, Usage: "only what this person did; system for nize itself"},
+		&cli.StringFlag{Name: "until", Local: true, Usage: "only events before this time, in the same form"},
+		&cli.StringFlag{Name: "user", Local: true, Usage: "only events of this person; system for nize itself"},
 		&cli.StringFlag{Name: "tool", Local: true, Usage: "only server:tool or server:*"},
-		&cli.StringFlag{Name: "server", Local: true, Usage: "only what its tools did and changes of it"},
+		&cli.StringFlag{Name: "server", Local: true, Usage: "only calls of its tools and changes of the server"},
 		&cli.StringFlag{Name: "kind", Local: true, Usage: "only events of this kind, such as call, server or token.create"},
-		&cli.StringFlag{Name: "outcome", Local: true, Usage: "only calls that ended so: done, failed, refused, expired, cancelled, lost"},
-		&cli.StringFlag{Name: "surface", Local: true, Usage: "only what came from " + strings.Join(surfaces, ", ")},
-		&cli.IntFlag{Name: "before", Local: true, Usage: "only events with a smaller `NUMBER`: the page before"},
-		&cli.StringFlag{Name: "reason", Local: true, Usage: "`WHY`, kept in the trail: shows what other people asked and got, too, which is withheld otherwise"},
+		&cli.StringFlag{Name: "outcome", Local: true, Usage: "only calls that ended as done, failed, refused, expired, cancelled, lost"},
+		&cli.StringFlag{Name: "surface", Local: true, Usage: "only events from " + strings.Join(surfaces, ", ")},
+		&cli.IntFlag{Name: "before", Local: true, Usage: "only events with a smaller `NUMBER`, for the previous page"},
+		&cli.StringFlag{Name: "reason", Local: true, Usage: "`WHY`, recorded in the trail; also shows arguments and results of other people's calls"},
 	}
 }
 
@@ -64,7 +64,7 @@ func audit(ctx context.Context, c *command.Call) error {
 		return command.Usagef("--limit %d: want 1 or more", q.Limit)
 	}
 	if q.Follow && (q.Before > 0 || !q.Until.IsZero()) {
-		return command.Usagef("--follow goes on with what comes: leave out --before and --until")
+		return command.Usagef("--follow can't be combined with --before and --until")
 	}
 	if !c.JSON {
 		c.Line("%s", c.Paint(command.Bold, auditLine(c.App, "TIME", "WHO", "SURFACE", "KIND", "SUBJECT", "TOOL", "OUTCOME")))

@@ -106,7 +106,7 @@ func verifyExport(ctx context.Context, c *command.Call, path string) error {
 	if asked {
 		k, err := api.GetAuditKey.Call(ctx, c.API, api.Empty{})
 		if err != nil {
-			return fmt.Errorf("the export is whole, but whose it is only its key tells; give --key, or ask where its daemon is: %w", err)
+			return fmt.Errorf("the export is complete, but its origin is unverified; give --key, or run this where its daemon is: %w", err)
 		}
 		want = k.ExportKey
 	}

@@ -56,7 +56,7 @@ func TestExportFile(t *testing.T) {
 	if got := d.nizectl(surroundings{}, "audit", "export", path); got.code != 0 || !strings.Contains(got.out, "2, from 1 to 2") || !strings.Contains(got.err, "--key "+exportKey) {
 		t.Fatalf("%+v", got)
 	}
-	if got := d.nizectl(surroundings{}, "audit", "export", path); got.code != 2 || !strings.Contains(got.err, "say --yes") {
+	if got := d.nizectl(surroundings{}, "audit", "export", path); got.code != 2 || !strings.Contains(got.err, "use --yes") {
 		t.Errorf("replacing it: %+v", got)
 	}
 	whole, err := os.ReadFile(path)

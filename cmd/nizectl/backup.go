@@ -24,7 +24,7 @@ const (
 
 func backupCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "backup", Args: "FILE", Usage: "copy the database to a file", Run: backup,
-		More:  "The daemon keeps working.\nThe key is not in the copy: keep it elsewhere, with nizectl keys export --to FILE.",
+		More:  "The daemon keeps working.\nThe copy does not contain the key; save the key separately with nizectl keys export --to FILE.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "replace FILE without asking"}}})
 }
 
@@ -104,8 +104,8 @@ func writePrivate(path string, write func(*os.File) error) error {
 
 func restoreCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "restore", Args: "FILE", Usage: "replace the database with a backup", Run: restore,
-		More: "The daemon starts again.\nCalls that waited in the copy expire, those that ran are lost, and its tokens and standing answers are revoked. " +
-			"The database from before is kept. Where no daemon runs: nized restore FILE.",
+		More: "The daemon restarts.\nCalls that were waiting in the copy expire, calls that were running are lost, and its tokens and standing answers are revoked. " +
+			"The previous database is kept. If no daemon runs, use nized restore FILE.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "keep-access", Usage: "keep the tokens and the standing answers of the backup valid"},
 			command.YesFlag(),
@@ -146,24 +146,24 @@ func restore(ctx context.Context, c *command.Call) error {
 	}
 	took, err := api.RestoredAs(ctx, c.API, said.SHA256)
 	if err != nil {
-		return fmt.Errorf("looking at what was restored: %w", err)
+		return fmt.Errorf("reading the result of the restore: %w", err)
 	}
 	if !took {
-		return command.Failf(api.ExitFailed, "nized is back with the database from before: its log says why the copy could not be put in place")
+		return command.Failf(api.ExitFailed, "nized is running with the previous database; its log says why the copy could not be restored")
 	}
 	done()
 	if c.JSON {
 		return c.PrintJSON(said)
 	}
 	c.Line("%s", display.Clean(said.String()))
-	c.Note("nized answers again; the database from before is kept as %s: remove it when all is well", said.Kept)
+	c.Note("nized is running again; the previous database is kept as %s; remove it when you no longer need it", said.Kept)
 	return nil
 }
 
 // awaitRestart waits for the response of a daemon that started after the previous one.
 func awaitRestart(ctx context.Context, c *command.Call, before time.Time) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, restartPatience,
-		fmt.Errorf("nized did not answer again within %s: see its log", command.Span(restartPatience)))
+		fmt.Errorf("nized did not respond within %s; see its log", command.Span(restartPatience)))
 	defer cancel()
 	look := time.NewTicker(restartLook)
 	defer look.Stop()

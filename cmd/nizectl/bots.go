@@ -64,7 +64,7 @@ func botCommandsCommands(a *command.App, name string) []*cli.Command {
 		a.Command(command.Leaf{Name: "stop", Usage: "stop the bot until it is started again", Run: botsSwitch(name, false)}),
 		a.Command(command.Leaf{Name: "sweep", Usage: "find people who left the platform, now", More: "The daemon does it once a day.", Run: botsSweep(name)}),
 		a.Command(command.Leaf{Name: "claim", Usage: "make a new code that makes its sender an admin", Run: botsClaim(name)}),
-		a.Command(command.Leaf{Name: "disconnect", Usage: "stop the bot and forget its tokens", Run: botsDisconnect(name), Flags: []cli.Flag{command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "disconnect", Usage: "stop the bot and delete its tokens", Run: botsDisconnect(name), Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }
 
@@ -191,7 +191,7 @@ func botsSweep(name string) func(context.Context, *command.Call) error {
 		if err != nil {
 			return err
 		}
-		return c.Report(b, "looking up everybody on %s, some 40 a minute; nizectl bots status says how far it is", name)
+		return c.Report(b, "looking up everyone on %s, about 40 a minute; nizectl bots status shows the progress", name)
 	}
 }
 

@@ -49,11 +49,11 @@ var discordTexts = botTexts{
 		"The id of the server is in its menu in Discord, in developer mode. nize leaves every other server that it is let into.",
 	tokens: []string{"the bot token"},
 	first:  "nizectl bots discord invite-url --app ID, then nizectl bots discord connect --guild ID < token.txt",
-	team:   &cli.StringFlag{Name: "guild", Usage: "work in the server of this `ID`"},
+	team:   &cli.StringFlag{Name: "guild", Usage: "work in the server with this `ID`"},
 	commands: func(a *command.App) []*cli.Command {
 		return []*cli.Command{a.Command(command.Leaf{Name: "invite-url", Usage: "print the address that invites the bot", Run: discordInvite, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "app", Usage: "of the app of this `ID`, its Application ID; the one that is connected if not given"},
-			&cli.StringFlag{Name: "guild", Usage: "for the server of this `ID`"}}})}
+			&cli.StringFlag{Name: "app", Usage: "the app's Application `ID` (default: the connected app)"},
+			&cli.StringFlag{Name: "guild", Usage: "for the server with this `ID`"}}})}
 	},
 }
 
@@ -72,7 +72,7 @@ func discordInvite(ctx context.Context, c *command.Call) error {
 	}
 	for _, id := range []string{app, c.Cmd.String("guild")} {
 		if strings.Trim(id, "0123456789") != "" {
-			return command.Usagef("%q is not an id of Discord's: it has digits alone", id)
+			return command.Usagef("%q is not a Discord id; it consists of digits", id)
 		}
 	}
 	if app == "" {
@@ -89,12 +89,12 @@ func discordInvite(ctx context.Context, c *command.Call) error {
 // botAccessCommand sets who may use a bot, if its platform knows more about people than
 // bots.access.
 func botAccessCommand(a *command.App) *cli.Command {
-	return command.Group("access", "set who may talk to a bot",
-		a.Command(command.Leaf{Name: string(store.OnDiscord), Usage: "set who may talk to nize on Discord", Run: discordAccess, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "role", Usage: "those with the `ROLE`, by id or name"},
-			&cli.BoolFlag{Name: "everyone", Usage: "everybody in the server"},
-			&cli.BoolFlag{Name: "admins", Usage: "admins of nize, and who manages the server: the default"}},
-			More: "Admins always may.\nOn other platforms the setting bots.access says it."}))
+	return command.Group("access", "set who may use a bot",
+		a.Command(command.Leaf{Name: string(store.OnDiscord), Usage: "set who may use nize on Discord", Run: discordAccess, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "role", Usage: "people with the `ROLE`, by id or name"},
+			&cli.BoolFlag{Name: "everyone", Usage: "everyone in the server"},
+			&cli.BoolFlag{Name: "admins", Usage: "admins of nize and people who manage the server (the default)"}},
+			More: "Admins may always use it.\nFor other platforms, use the setting bots.access."}))
 }
 
 func discordAccess(ctx context.Context, c *command.Call) error {
@@ -116,7 +116,7 @@ func discordAccess(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
-	who := map[string]string{"everyone": "everybody in the server", "admins": "admins of nize and who manages the server"}[set.Access]
+	who := map[string]string{"everyone": "everyone in the server", "admins": "admins of nize and people who manage the server"}[set.Access]
 	if who == "" {
 		who = "those with the role " + set.Role + ", and admins"
 	}

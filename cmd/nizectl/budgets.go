@@ -23,11 +23,11 @@ func budgetsCommand(a *command.App) *cli.Command {
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "daily", Usage: "`AMOUNT` a day of UTC: 200000tokens, 5usd, 50calls or unlimited"},
 				&cli.StringFlag{Name: "monthly", Usage: "`AMOUNT` a month of UTC"}, projectFlag(),
-				toolFlag("calls of the tools that match `PATTERN` (SERVER:TOOL, SERVER:* or *), of a user, of each (user:*) or of a group"),
+				toolFlag("count calls of the tools that match `PATTERN` (SERVER:TOOL, SERVER:* or *), by a user, each user (user:*) or a group"),
 			}}),
 		a.Command(command.Leaf{Name: "remove", Args: "[SUBJECT]", Usage: "remove a budget", Names: budgetSubjects, Run: budgetsRemove, Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "daily", Usage: "only the daily ones"}, &cli.BoolFlag{Name: "monthly", Usage: "only the monthly ones"},
-			toolFlag("only those of calls of that `PATTERN`"), command.YesFlag(), projectFlag(),
+			toolFlag("only the budgets for calls of that `PATTERN`"), command.YesFlag(), projectFlag(),
 		}}),
 	)
 }
@@ -49,11 +49,11 @@ func budgetSubject(c *command.Call) (string, error) {
 	subject, of := c.Arg(0), c.Cmd.String("project")
 	switch {
 	case of != "" && subject != "":
-		return "", command.Usagef("give a subject or --project, not both")
+		return "", command.Usagef("use a subject or --project, not both")
 	case of != "":
 		return "project:" + of, nil
 	case subject == "":
-		return "", command.Usagef("say whose budget: user:NAME, user:*, project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL")
+		return "", command.Usagef("name the budget's subject: user:NAME, user:*, project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL")
 	case !strings.Contains(subject, ":"):
 		return "", command.Usagef("%q is not a valid subject: write user:%s, project:NAME, group:NAME, team:TEAM or model:PROVIDER/MODEL", subject, subject)
 	}
@@ -126,7 +126,7 @@ func budgetsSet(ctx context.Context, c *command.Call) error {
 		unit, limit, err := store.ParseAmount(c.Cmd.String(string(p)))
 		switch tool := c.Cmd.String("tool"); {
 		case err == nil && limit > 0 && unit == store.InCalls && tool == "":
-			return command.Usagef("--%s %s: say which tools: --tool PATTERN, or --tool '*' for all", p, c.Cmd.String(string(p)))
+			return command.Usagef("--%s %s: name the tools with --tool PATTERN, or --tool '*' for all", p, c.Cmd.String(string(p)))
 		case err == nil && limit > 0 && unit != store.InCalls && tool != "":
 			return command.Usagef("--%s %s: a budget of tools is in calls, such as 50calls", p, c.Cmd.String(string(p)))
 		case err != nil:

@@ -18,16 +18,16 @@ func botChannelsCommand(a *command.App) *cli.Command {
 	return command.Group("channels", "manage settings of channels",
 		a.Command(command.Leaf{Name: "list", Usage: "list the channels that have settings", Run: channelsList}),
 		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "CHANNEL", Usage: "set up a channel, or change its settings", Names: command.ChannelNames, Run: channelsSet,
-			More: "What is not given stays.\nCHANNEL is slack:TEAM/CHANNEL, or the channel's id alone, such as C0123456. The value default takes a setting back.\n\n" +
-				"Agent and model are for conversations that begin afterwards; all else counts at once.",
+			More: "Settings that aren't given stay unchanged.\nCHANNEL is slack:TEAM/CHANNEL, or the channel's id alone, such as C0123456. The value default resets a setting.\n\n" +
+				"Agent and model apply to conversations that begin later; all other settings apply at once.",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "agent", Usage: "the agent that answers there"},
 				&cli.StringFlag{Name: "model", Usage: "the model, by its name"},
-				&cli.StringFlag{Name: "mode", Usage: "which messages that do not address nize are answered: follow, mention or all"},
-				&cli.StringFlag{Name: "servers", Usage: "`SERVERS`, with commas: only their tools are used there; none, or default for all that is shared"},
-				&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve calls there, where no admin said it for the server or for all: as for servers"},
-				&cli.StringFlag{Name: "language", Usage: "nize speaks it to the whole channel: en, zh, zh-Hans or zh-Hant"},
-				&cli.StringFlag{Name: "admins", Usage: "`WHO` administers it besides the platform's admins: user:U, group:G, with commas"},
+				&cli.StringFlag{Name: "mode", Usage: "which messages that don't address nize it answers: follow, mention or all"},
+				&cli.StringFlag{Name: "servers", Usage: "`SERVERS`, comma-separated: use only their tools there; none, or default for all shared servers"},
+				&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve calls there, unless an admin set it for the server or for all; as for servers"},
+				&cli.StringFlag{Name: "language", Usage: "the language of messages to the whole channel: en, zh, zh-Hans or zh-Hant"},
+				&cli.StringFlag{Name: "admins", Usage: "`WHO` administers it in addition to the platform's admins: user:U, group:G, comma-separated"},
 			}}),
 		a.Command(command.Leaf{Name: "unset", Args: "CHANNEL", Usage: "remove the settings of a channel", Names: command.ChannelNames, Run: channelsUnset, Flags: []cli.Flag{command.YesFlag()}}),
 	)

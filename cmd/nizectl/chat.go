@@ -17,8 +17,8 @@ func chatCommand(a *command.App) *cli.Command {
 		&cli.StringFlag{Name: "agent", Usage: "the agent to talk to (default: the default one)"},
 		&cli.StringFlag{Name: "model", Usage: "the model's name (default: the agent's)"},
 		&cli.StringSliceFlag{Name: "server", Usage: "a server whose tools may be used; may be repeated (default: all)"},
-		&cli.StringFlag{Name: "resume", Usage: "go on with the conversation of this `ID`"},
-		&cli.StringFlag{Name: "approve", Usage: "ask, all or none: what becomes of calls that need a yes (default: ask on a terminal, else none)"},
+		&cli.StringFlag{Name: "resume", Usage: "continue the conversation with this `ID`"},
+		&cli.StringFlag{Name: "approve", Usage: "how to answer calls that need approval: ask, all or none (default: ask on a terminal, otherwise none)"},
 		&cli.BoolFlag{Name: "ephemeral", Hidden: true, Usage: "the daemon ends with this chat: don't say how to go on with it"},
 		&cli.BoolFlag{Name: "plain", Usage: "line by line, without redrawing"},
 	}})
@@ -30,7 +30,7 @@ func chatCommand(a *command.App) *cli.Command {
 // the turn, twice it leaves. So only SIGTERM ends the context.
 func runChat(ctx context.Context, c *command.Call) error {
 	if c.Cmd.IsSet("message") && c.Cmd.String("message") == "" {
-		return command.Usagef("-m is empty: say something, or leave it out to chat")
+		return command.Usagef("-m is empty: give a message, or omit -m to chat")
 	}
 	resume := c.Cmd.String("resume")
 	if resume != "" {

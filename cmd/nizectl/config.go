@@ -19,13 +19,13 @@ func configCommand(a *command.App) *cli.Command {
 		return []cli.Flag{&cli.StringFlag{Name: "user", Usage: "a person's own value (default: the system's)"}}
 	}
 	read := func() []cli.Flag {
-		return append(user(), &cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed to read another person's long texts"})
+		return append(user(), &cli.StringFlag{Name: "reason", Usage: "`WHY`, recorded in the audit trail; needed to read another person's long texts"})
 	}
 	return command.Group("config", "read and change settings",
-		a.Command(command.Leaf{Name: "list", Usage: "list settings with their values and where these come from", Run: configList, Flags: read()}),
+		a.Command(command.Leaf{Name: "list", Usage: "list settings with their values and sources", Run: configList, Flags: read()}),
 		a.Command(command.Leaf{Name: "get", Args: "KEY", Usage: "print a setting's value", Names: settingNames, Run: configGet, Flags: read()}),
 		a.Command(command.Leaf{Name: "set", Args: "KEY VALUE", Usage: "set a setting", More: "VALUE - reads standard input.", Names: settingNames, Run: configSet, Flags: append(user(), command.YesFlag())}),
-		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "explain which layer decides a setting", More: "It shows what every layer has, and how to change it.", Names: settingNames, Run: configExplain, Flags: read()}),
+		a.Command(command.Leaf{Name: "explain", Args: "KEY", Usage: "explain which layer decides a setting", More: "It shows the value of every layer, and how to change it.", Names: settingNames, Run: configExplain, Flags: read()}),
 		a.Command(command.Leaf{Name: "unset", Args: "KEY", Usage: "reset a setting to its default", Names: settingNames, Run: configUnset, Flags: user()}),
 	)
 }
@@ -49,7 +49,7 @@ func configList(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(command.Items(list))
 	}
-	t := c.Table("KEY", "VALUE", "FROM", "WHAT IT IS").Text(1, 2, 3)
+	t := c.Table("KEY", "VALUE", "FROM", "DESCRIPTION").Text(1, 2, 3)
 	for i, s := range list {
 		if i == 0 || list[i-1].Category != s.Category {
 			t.Row(s.CategoryLabel.String()+":", "", "", "")
@@ -90,7 +90,7 @@ func configSet(ctx context.Context, c *command.Call) error {
 		value = strings.TrimRight(text, "\r\n")
 	}
 	if c.Arg(0) == "approvals.mode" && value == "none" {
-		if err := c.Confirm("With approvals.mode none, tools run without asking anybody, also those that change or delete. Narrower: nizectl approvals grants add TOOL, or nizectl servers edit SERVER --approval never. Set it?"); err != nil {
+		if err := c.Confirm("With approvals.mode none, tools run without approval, even those that change or delete data. Narrower alternatives: nizectl approvals grants add TOOL, or nizectl servers edit SERVER --approval never. Set it?"); err != nil {
 			return err
 		}
 	}

@@ -19,8 +19,8 @@ func conversationsCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
 		a.Command(command.Leaf{Name: "list", Usage: "list the conversations that you began, in any chat", Run: conversationsList}),
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a conversation that you took part in", IDs: conversationIDs, Run: conversationsShow,
-			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; admins need one to read others' conversations"}}}),
-		a.Command(command.Leaf{Name: "forget", Args: "ID", Usage: "erase a conversation, also what others said in it", IDs: conversationIDs, Run: conversationsForget,
+			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, recorded in the audit trail; admins need one to read others' conversations"}}}),
+		a.Command(command.Leaf{Name: "forget", Args: "ID", Usage: "erase a conversation, including messages of others", IDs: conversationIDs, Run: conversationsForget,
 			Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }
@@ -89,7 +89,7 @@ func speaker(t store.Turn) string {
 		return "summary for the model"
 	case store.FromAgent:
 		if t.As == store.FromUser {
-			return "an agent, asked by another one"
+			return "an agent, called by another one"
 		}
 		t.Role = t.As
 		return "an agent's " + speaker(t)
@@ -101,7 +101,7 @@ func speaker(t store.Turn) string {
 }
 
 func conversationsForget(ctx context.Context, c *command.Call) error {
-	if err := c.Confirm("Erase conversation %s: what was said in it, also by others, what its tools were asked and answered, and what the audit tells of it? This can't be taken back.", c.Arg(0)); err != nil {
+	if err := c.Confirm("Erase conversation %s: all messages in it, including those of others, the arguments and results of its calls, and their details in the audit trail? This can't be undone.", c.Arg(0)); err != nil {
 		return err
 	}
 	f, err := api.ForgetConversation.Call(ctx, c.API, api.ConversationRequest{ID: c.Arg(0)})
@@ -112,6 +112,6 @@ func conversationsForget(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(f)
 	}
 	c.Note("conversation %s is forgotten: %s, %s and %s erased", c.Arg(0), command.Count(f.Turns, "message"), command.Count(f.Calls, "call"), command.Count(f.Events, "event"))
-	c.Note("what stands in the chat itself stays there; usage figures stay, and backups made before hold what they held")
+	c.Note("the messages in the chat platform itself, usage figures and earlier backups are not changed")
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 func keyFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "scope", Value: "system", Usage: "who it is for: system, team, project or user (members: user; of a declared one: as its mode says)"},
+		&cli.StringFlag{Name: "scope", Value: "system", Usage: "who it is for: system, team, project or user (members: user; declared credentials: according to their mode)"},
 		&cli.StringFlag{Name: "owner", Usage: "the team's id, the project, or the user (default: you)"},
 	}, more...)
 }
@@ -26,24 +26,24 @@ func keyFlags(more ...cli.Flag) []cli.Flag {
 func credentialsCommand(a *command.App) *cli.Command {
 	return command.Group("credentials", "manage sealed values that servers and tools need",
 		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "SERVICE [NAME]", Usage: "seal a value from standard input", Names: credentialsServices, Run: credentialsSet,
-			Flags: keyFlags(&cli.StringFlag{Name: "host", Usage: "the only `HOST` it may be sent to (default: the first that it is bound to)"}),
-			More: "The server need not exist yet. For a declared credential leave NAME out.\nnizectl credentials add tracker TRACKER < key.txt\n" +
-				"nizectl credentials add jira                                  # a declared one; says what to give, and asks\n" +
+			Flags: keyFlags(&cli.StringFlag{Name: "host", Usage: "the only `HOST` it may be sent to (default: the first server that uses it)"}),
+			More: "The server need not exist yet. For a declared credential omit NAME.\nnizectl credentials add tracker TRACKER < key.txt\n" +
+				"nizectl credentials add jira                                  # a declared one; shows its instructions, and prompts\n" +
 				"nizectl credentials add \"Mon MCP\" TRACKER --scope project --owner sales < key.txt  # by the label that its programs give a server"}),
 		a.Command(command.Leaf{Name: "list", Usage: "list credentials, never their values", Run: credentialsList,
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "declared", Usage: "the declared ones, and whether you have them"}}}),
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "declared", Usage: "declared credentials, and whether you have them"}}}),
 		a.Command(command.Leaf{Name: "declare", Args: "ID", Usage: "declare a credential that tools and servers share", Names: credentialsDeclaredNames, Run: credentialsDeclare, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "name", Usage: "what people read (default: ID)"},
-			&cli.StringFlag{Name: "mode", Usage: "who gives it: user-apikey or team-apikey, a key; user-oauth or team-oauth, by signing in"},
-			&cli.StringFlag{Name: "instructions", Usage: "what people read where they are asked for it, such as where to get one"},
-			&cli.StringFlag{Name: "when-missing", Usage: "hide: who has none isn't offered what needs it (the default); error: a call says what is missing"},
-			&cli.StringFlag{Name: "host", Usage: "the only `HOST` that a server may get it on (default: the first that it is sent to; needed to sign in)"},
+			&cli.StringFlag{Name: "name", Usage: "its name for people (default: ID)"},
+			&cli.StringFlag{Name: "mode", Usage: "who provides it, and how: user-apikey or team-apikey, a key; user-oauth or team-oauth, by signing in"},
+			&cli.StringFlag{Name: "instructions", Usage: "instructions shown with the prompt, such as where to get one"},
+			&cli.StringFlag{Name: "when-missing", Usage: "for people without it: hide its tools (the default), or error: calls return what is missing"},
+			&cli.StringFlag{Name: "host", Usage: "the only `HOST` that it may be sent to (default: the first one; required for signing in)"},
 			&cli.StringFlag{Name: "authorization-url", Usage: "where people sign in; the service's redirect address is nize's /oauth/callback"},
-			&cli.StringFlag{Name: "token-url", Usage: "where nize asks for tokens"},
-			&cli.StringFlag{Name: "issuer", Usage: "the `URL` by which the service names itself in its answers, where that is more than the origin of where people sign in: a realm's or a tenant's"},
-			&cli.StringFlag{Name: "revocation-url", Usage: "where nize ends them, if the service has that"},
-			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the service gave out for nize; its secret is asked for"},
-			&cli.StringFlag{Name: "client-auth", Usage: "how nize proves itself with that secret, `basic or post` (default: basic, and post if that is refused)"},
+			&cli.StringFlag{Name: "token-url", Usage: "where nize requests tokens"},
+			&cli.StringFlag{Name: "issuer", Usage: "the issuer `URL` in the service's responses, if it is not the origin of the authorization URL, such as a realm's or a tenant's"},
+			&cli.StringFlag{Name: "revocation-url", Usage: "where nize revokes tokens, if the service supports it"},
+			&cli.StringFlag{Name: "client-id", Usage: "the client `ID` registered for nize; its secret is prompted for"},
+			&cli.StringFlag{Name: "client-auth", Usage: "how nize sends that secret, `basic or post` (default: basic, and post if that is refused)"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE`; may be repeated"}},
 			More: "nizectl credentials declare jira --name Jira --mode team-apikey --instructions 'Enter your Jira API token (Atlassian Settings > API tokens)'\n" +
 				"nizectl credentials declare tracker --mode user-oauth --authorization-url https://auth.example.com/authorize --token-url https://auth.example.com/token --client-id nize-4711 --scope read --host api.example.com < secret.txt\n" +
@@ -51,7 +51,7 @@ func credentialsCommand(a *command.App) *cli.Command {
 				"an extension names it in extension.json: \"credentialId\": \"jira\""}),
 		a.Command(command.Leaf{Name: "connect", Args: "ID", Usage: "connect a declared credential by signing in", Names: credentialsDeclaredNames, Run: credentialsConnect, Flags: []cli.Flag{ownerFlag(), servers.PasteFlag()},
 			More: "nizectl credentials connect tracker\nnizectl credentials connect tracker --owner slack:T012345    # a team's"}),
-		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "forget a sign-in, and revoke it if possible", Names: credentialsDeclaredNames, Run: credentialsDisconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
+		a.Command(command.Leaf{Name: "disconnect", Args: "ID", Usage: "delete a sign-in, and revoke it if possible", Names: credentialsDeclaredNames, Run: credentialsDisconnect, Flags: []cli.Flag{ownerFlag(), command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "show", Args: "ID", Usage: "show a declared credential and what uses it", Names: credentialsDeclaredNames, Run: credentialsShow}),
 		a.Command(command.Leaf{Name: "remove", Args: "SERVICE [NAME]", Usage: "remove a credential, or a declaration", More: "Without NAME: the declaration of that id and all its values.", Names: credentialsServices, Run: credentialsRemove, Flags: keyFlags(command.YesFlag())}),
 	)
@@ -188,7 +188,7 @@ func credentialsDeclare(ctx context.Context, c *command.Call) error {
 		d.Mode = credential.Mode(c.Cmd.String("mode"))
 	}
 	if d.Mode == "" {
-		return command.Usagef("credentials declare needs --mode: user-apikey, where each person gives a key of theirs, or team-apikey, where the admins of a team give one for all in it; user-oauth or team-oauth, where they sign in")
+		return command.Usagef("credentials declare needs --mode: user-apikey if each person provides their own key, team-apikey if a team's admins provide one for all its members, user-oauth or team-oauth if they sign in")
 	}
 	secret, err := credentialsDeclareOAuth(c, &d)
 	if err != nil {
@@ -201,7 +201,7 @@ func credentialsDeclare(ctx context.Context, c *command.Call) error {
 	if made.Mode.SignsIn() {
 		return c.Report(made, "credential %s is declared; connect it with nizectl credentials connect %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
 	}
-	return c.Report(made, "credential %s is declared; give it with nizectl credentials add %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
+	return c.Report(made, "credential %s is declared; set it with nizectl credentials add %s, or in a chat with /nize credentials connect %s", made.ID, made.ID, made.ID)
 }
 
 // credentialsDeclareOAuth applies the flags about signing in to a declaration, and prompts
@@ -237,7 +237,7 @@ func credentialsDeclareOAuth(c *command.Call, d *credential.Declaration) (secret
 	}
 	ask := c.Cmd.IsSet("client-id")
 	if !ask && !o.SameClient(d.OAuth) {
-		return secret, command.Usagef("credentials declare needs --client-id where an address of the service is set: the client's secret goes there")
+		return secret, command.Usagef("credentials declare needs --client-id if a URL of the service is set, because the client's secret is sent there")
 	}
 	if d.OAuth = &o; ask {
 		var text string
@@ -259,7 +259,7 @@ func credentialsConnect(ctx context.Context, c *command.Call) error {
 }
 
 func credentialsDisconnect(ctx context.Context, c *command.Call) error {
-	if err := c.Confirm("Forget what signing in to %s gave?", c.Arg(0)); err != nil {
+	if err := c.Confirm("Delete the sign-in to %s?", c.Arg(0)); err != nil {
 		return err
 	}
 	key := api.DeleteCredentialRequest{Service: c.Arg(0), Name: store.LoginName, Owner: c.Cmd.String("owner")}
@@ -327,7 +327,7 @@ func credentialsRemoveDeclared(ctx context.Context, c *command.Call, id string) 
 	}
 	values := ""
 	if d.Given > 0 {
-		values = fmt.Sprintf(" and the %s that were given", command.Count(d.Given, "value"))
+		values = fmt.Sprintf(" and its %s", command.Count(d.Given, "value"))
 	}
 	if err := c.Confirm("Remove the declared credential %s%s?", d.ID, values); err != nil {
 		return err

@@ -27,14 +27,14 @@ func databaseCommand(a *command.App) *cli.Command {
 	return command.Group("database", "copy an installation; check the database's clock",
 		a.Command(command.Leaf{Name: "clock", Usage: "show the database's clock, or set it back", Run: databaseClock,
 			More: "Tokens, sessions and approvals expire by a clock that is kept in the database and never goes back. A machine whose clock was far ahead may have left its time there: " +
-				"then everything that expires counts as expired. --repair sets it back to the present. What was deleted as expired meanwhile is gone, and events keep the times that they were written with.",
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "repair", Usage: "set it back to the present"}}}),
+				"then everything that expires counts as expired. --repair sets it back to the current time. Records deleted as expired meanwhile are lost, and events keep the times that they were written with.",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "repair", Usage: "set it back to the current time"}}}),
 		a.Command(command.Leaf{Name: "copy", Usage: "copy an installation to another database", Run: databaseCopy,
-			More: "No nized may use that one. The copy is verified.\nEach URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
+			More: "No nized may use the other database. The copy is verified.\nEach URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
 				"The target is empty, and no nized uses either. Secrets stay sealed under the same key, which is not in the database: nize.key of the data directory, or $NIZE_MASTER_KEY.",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "from", Usage: "`URL` of what is copied; it stays as it is"},
-				&cli.StringFlag{Name: "to", Usage: "`URL` of what is copied to"},
+				&cli.StringFlag{Name: "from", Usage: "`URL` of the source, which is not changed"},
+				&cli.StringFlag{Name: "to", Usage: "`URL` of the target"},
 			}}))
 }
 
@@ -76,7 +76,7 @@ func databaseCopy(ctx context.Context, c *command.Call) error {
 	}
 	var said api.Copied
 	if err := json.Unmarshal(out, &said); err != nil {
-		return fmt.Errorf("reading what nized said: %w", err)
+		return fmt.Errorf("reading the output of nized: %w", err)
 	}
 	if c.JSON {
 		return c.PrintJSON(said)

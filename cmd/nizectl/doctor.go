@@ -16,11 +16,11 @@ import (
 
 func doctorCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "doctor", Usage: "check the installation and suggest fixes", Run: doctorRun,
-		More: "Exits 0 if there is no problem, 1 if there is one; 3 without a daemon, of which the files are looked at.",
+		More: "Exits 0 if there is no problem, 1 if there is one, and 3 without a daemon; then its files are checked.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "online", Usage: "ask the model providers too"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "leave out what is well"},
-			&cli.StringFlag{Name: "data-dir", Usage: "the daemon's data `DIR`, where none runs (default: $NIZE_DATA_DIR, or where nized puts it)"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "omit checks that passed"},
+			&cli.StringFlag{Name: "data-dir", Usage: "the daemon's data `DIR`, if none runs (default: $NIZE_DATA_DIR, or where nized puts it)"},
 		}})
 }
 

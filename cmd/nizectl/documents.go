@@ -25,10 +25,10 @@ func documentsCommand(a *command.App) *cli.Command {
 			scope("user, team, team:TEAM or project:NAME; user if not given")}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list the documents that you may read", Run: documentsList, Flags: []cli.Flag{
 			scope("only those of user, team, team:TEAM, project or project:NAME")}}),
-		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document", More: "By its id, the unique head of it, or its name.", Names: documentsNames, IDs: documentsIDs, Run: documentsShow, Flags: []cli.Flag{
-			&cli.IntFlag{Name: "page", Usage: "page `N` alone"}}}),
-		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find documents by words, the best first", Run: documentsSearch, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "in", Usage: "the lines of one `DOCUMENT` that match"},
+		a.Command(command.Leaf{Name: "show", Args: "DOCUMENT", Usage: "show the text of a document", More: "DOCUMENT is its id, a unique prefix of it, or its name.", Names: documentsNames, IDs: documentsIDs, Run: documentsShow, Flags: []cli.Flag{
+			&cli.IntFlag{Name: "page", Usage: "only page `N`"}}}),
+		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find documents by words, best match first", Run: documentsSearch, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "in", Usage: "show the matching lines of one `DOCUMENT`"},
 			&cli.IntFlag{Name: "limit", Usage: "`N` results; 20 if not given"}}}),
 		a.Command(command.Leaf{Name: "remove", Args: "[DOCUMENT]", Usage: "remove a document, or all of a scope", Names: documentsNames, IDs: documentsIDs, Run: documentsRemove, Flags: []cli.Flag{
 			scope("with --all: user, team, team:TEAM or project:NAME"),

@@ -15,20 +15,20 @@ func groupsCommand(a *command.App) *cli.Command {
 	return command.Group("groups", "manage groups of people to share servers with",
 		a.Command(command.Leaf{Name: "list", Usage: "list groups, their members and what they may use", Run: groupsList}),
 		a.Command(command.Leaf{Name: "show", Args: "GROUP", Usage: "show a group", Names: groupNames, Run: groupsShow}),
-		a.Command(command.Leaf{Name: "add", Args: "GROUP", Usage: "make a group",
-			Flags: []cli.Flag{usersFlag("members", "who is in it"),
-				&cli.StringFlag{Name: "slack-usergroup", Usage: "`GROUP`, a Slack user group by id or handle: who is in it there is in it here"},
-				&cli.StringFlag{Name: "discord-role", Usage: "`ROLE`, a role of the Discord server by id or name: who has it there is in it here"},
-				&cli.StringFlag{Name: "oidc-group", Usage: "`NAME` of a group at the identity provider: who was in it at their last sign-in is in it here"}}, Run: groupsAdd}),
+		a.Command(command.Leaf{Name: "add", Args: "GROUP", Usage: "create a group",
+			Flags: []cli.Flag{usersFlag("members", "in the group"),
+				&cli.StringFlag{Name: "slack-usergroup", Usage: "`GROUP`, a Slack user group by id or handle, whose members are the group's"},
+				&cli.StringFlag{Name: "discord-role", Usage: "`ROLE`, a role of the Discord server by id or name; people with the role are its members"},
+				&cli.StringFlag{Name: "oidc-group", Usage: "`NAME` of a group at the identity provider, whose members as of their last sign-in are the group's"}}, Run: groupsAdd}),
 		a.Command(command.Leaf{Name: "edit", Args: "GROUP", Usage: "add people to a group and remove them", Names: groupNames,
-			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}, Run: groupsEdit}),
+			Flags: []cli.Flag{usersFlag("add", "to add"), usersFlag("remove", "to remove")}, Run: groupsEdit}),
 		a.Command(command.Leaf{Name: "remove", Args: "GROUP", Usage: "remove a group that nothing is shared with", Names: groupNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: groupsRemove}),
 	)
 }
 
 func usersFlag(name, usage string) cli.Flag {
-	return &cli.StringSliceFlag{Name: name, Usage: "`USERS`, with commas: " + usage + "; may be repeated"}
+	return &cli.StringSliceFlag{Name: name, Usage: "`USERS` " + usage + ", comma-separated; may be repeated"}
 }
 
 // usersOf splits the value of a usersFlag at commas, which names don't contain.
@@ -110,9 +110,9 @@ func groupsShow(ctx context.Context, c *command.Call) error {
 	for _, m := range g.Members {
 		t.Row(m.Name, string(m.State), m.ID)
 	}
-	empty := "nobody is in it: nizectl groups edit " + g.Name + " --add USER"
+	empty := "it has no members: nizectl groups edit " + g.Name + " --add USER"
 	if g.Source != "" {
-		empty = "nobody in it is known to nize: they are from their first message on"
+		empty = "none of its members is known to nize yet; they are from their first message on"
 	}
 	if strings.HasPrefix(g.Source, store.OIDCSource) {
 		empty = "none of its members has signed in yet"

@@ -40,7 +40,7 @@ func showHelp(a *command.App, root *cli.Command) error {
 		return err
 	}
 	a.PrintPairs("topics", command.Each(nize.Topics, func(t nize.Topic) [2]string { return [2]string{t.Name, t.About} }))
-	a.Line("\n%s", a.Wrap("nizectl help TOPIC prints one, nizectl help COMMAND explains a command. A noun may stand in the singular; ls is list, rm is remove.", 0))
+	a.Line("\n%s", a.Wrap("nizectl help TOPIC prints one, nizectl help COMMAND explains a command. Nouns may be singular; ls is list, rm is remove.", 0))
 	return nil
 }
 

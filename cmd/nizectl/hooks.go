@@ -20,24 +20,24 @@ import (
 // hooksCommand is the group of commands.
 func hooksCommand(a *command.App) *cli.Command {
 	tool := &cli.StringFlag{Name: "tool", Usage: "only around tools of this `PATTERN`: server:tool, server:*; a meta-tool is nize:NAME"}
-	priority := &cli.IntFlag{Name: "priority", Usage: "`N`: lower ones run first within a scope (default: 100)"}
+	priority := &cli.IntFlag{Name: "priority", Usage: "`N`; lower numbers run first within a scope (default: 100)"}
 	config := &cli.StringFlag{Name: "config", Usage: "`JSON`, or @FILE"}
 	scope := &cli.StringFlag{Name: "scope", Usage: "global, server, user or user_server"}
-	owner := &cli.StringFlag{Name: "owner", Usage: "the `PERSON` who set it for their own calls (for admins; default: it is an admin's hook)"}
-	scopeID := &cli.StringFlag{Name: "scope-id", Usage: "SERVER, USER or USER/SERVER: `ID` of what the scope is about"}
+	owner := &cli.StringFlag{Name: "owner", Usage: "the `PERSON` who set it for their own calls (admins only; default: an admin's hook)"}
+	scopeID := &cli.StringFlag{Name: "scope-id", Usage: "the scope's `ID`: SERVER, USER or USER/SERVER"}
 	return command.Group("hooks", "manage hooks around tool calls",
 		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "add a hook, effective at once", Run: hooksAdd,
 			More: "nizectl hooks add careful --hook-type rate-limit --config '{\"calls\":20,\"per\":\"1m\",\"by\":[\"user\"]}'\n" +
 				"nizectl hooks add check --hook-type exec --tool 'tracker:*' --config '{\"command\":[\"/usr/local/bin/check\"],\"timeout\":\"2s\"}'\n" +
-				"An admin's hook stands around everybody's calls, or those of its scope. Others add hooks of scope user or user_server for their own calls, of type " + strings.Join(hooks.PersonalTypes, ", ") + ". They run inside those of admins.",
+				"An admin's hook applies to all calls, or those in its scope. Others may add hooks of scope user or user_server for their own calls, of type " + strings.Join(hooks.PersonalTypes, ", ") + ". They run inside those of admins.",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "hook-type", Usage: strings.Join(hooks.Types, ", ")}, scope, scopeID, owner, tool, priority, config}}),
-		a.Command(command.Leaf{Name: "list", Usage: "list hooks in the order in which they run", Run: hooksList, Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "also the built-in ones and those of admins, each with its place in the order"}}}),
+		a.Command(command.Leaf{Name: "list", Usage: "list hooks in the order in which they run", Run: hooksList, Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "include built-in hooks and those of admins, in execution order"}}}),
 		a.Command(command.Leaf{Name: "show", Args: "NAME", Usage: "show a hook", Names: hooksNames, Run: hooksShow, Flags: []cli.Flag{owner}}),
 		a.Command(command.Leaf{Name: "edit", Args: "NAME", Usage: "change a hook", Names: hooksNames, Run: hooksEdit, Flags: []cli.Flag{scope, scopeID, owner, tool, priority, config}}),
 		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "enable a hook", Names: hooksNames, Run: hooksEnable(true), Flags: []cli.Flag{owner}}),
 		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "disable a hook and keep it", Names: hooksNames, Run: hooksEnable(false), Flags: []cli.Flag{owner}}),
 		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a hook", Names: hooksNames, Run: hooksRemove, Flags: []cli.Flag{owner, command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "try a hook with a sample call that isn't made", Names: hooksNames, Run: hooksTest, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "test a hook with a sample call that isn't executed", Names: hooksNames, Run: hooksTest, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "tool", Usage: "the `TOOL` of the call: server:tool, or nize:execute_tool and so on"},
 			&cli.StringFlag{Name: "args", Usage: "its arguments: `JSON`, or @FILE"},
 			&cli.StringFlag{Name: "result", Usage: "its result: `TEXT`, a CallToolResult as JSON, or @FILE"},

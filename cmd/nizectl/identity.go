@@ -15,16 +15,16 @@ func identityCommand(a *command.App) *cli.Command {
 	return command.Group("identity", "sign people in with the company's account",
 		command.Group("oidc", "manage the identity provider (OpenID Connect)",
 			a.Command(command.Leaf{Name: "set", Usage: "set the provider, or replace it", Run: identitySet, Flags: []cli.Flag{
-				&cli.StringFlag{Name: "issuer", Usage: "`URL` at which the provider publishes /.well-known/openid-configuration"},
+				&cli.StringFlag{Name: "issuer", Usage: "`URL` where the provider publishes /.well-known/openid-configuration"},
 				&cli.StringFlag{Name: "client-id", Usage: "`ID` of nize at the provider"},
-				&cli.StringFlag{Name: "name", Usage: "`NAME` that people know the provider by (default: the issuer's host)"},
-				&cli.StringSliceFlag{Name: "scope", Usage: "`SCOPE` to ask for besides openid, profile and email; may be repeated"},
-				&cli.StringFlag{Name: "groups-claim", Usage: "`CLAIM` that names a person's groups (default: groups)"},
-				&cli.BoolFlag{Name: "force", Usage: "store it without asking the provider"},
-			}, More: "The client secret is read from standard input or asked for; an empty one is that of a public client.\nnizectl identity oidc set --issuer https://login.acme.example --client-id nize --name Acme < secret.txt"}),
+				&cli.StringFlag{Name: "name", Usage: "`NAME` of the provider for people (default: the issuer's host)"},
+				&cli.StringSliceFlag{Name: "scope", Usage: "`SCOPE` to request in addition to openid, profile and email; may be repeated"},
+				&cli.StringFlag{Name: "groups-claim", Usage: "`CLAIM` with a person's groups (default: groups)"},
+				&cli.BoolFlag{Name: "force", Usage: "store it without contacting the provider"},
+			}, More: "The client secret is read from standard input or prompted for; it is empty for a public client.\nnizectl identity oidc set --issuer https://login.acme.example --client-id nize --name Acme < secret.txt"}),
 			a.Command(command.Leaf{Name: "show", Usage: "show the provider and what to register there", Run: identityShow}),
-			a.Command(command.Leaf{Name: "test", Usage: "ask the provider for all that a sign-in needs", Run: identityTest}),
-			a.Command(command.Leaf{Name: "remove", Usage: "remove the provider; people keep their other ways in", Run: identityRemove, Flags: []cli.Flag{command.YesFlag()}}),
+			a.Command(command.Leaf{Name: "test", Usage: "check everything that a sign-in needs from the provider", Run: identityTest}),
+			a.Command(command.Leaf{Name: "remove", Usage: "remove the provider; people keep their other sign-ins", Run: identityRemove, Flags: []cli.Flag{command.YesFlag()}}),
 		),
 	)
 }
@@ -108,7 +108,7 @@ func identityTest(ctx context.Context, c *command.Call) error {
 }
 
 func identityRemove(ctx context.Context, c *command.Call) error {
-	if err := c.Confirm("Remove the identity provider? Nobody can sign in with it then."); err != nil {
+	if err := c.Confirm("Remove the identity provider? No one will be able to sign in with it."); err != nil {
 		return err
 	}
 	if _, err := api.RemoveOIDC.Call(ctx, c.API, api.Empty{}); err != nil {

@@ -16,8 +16,8 @@ import (
 // keysCommand is the group of commands.
 func keysCommand(a *command.App) *cli.Command {
 	return command.Group("keys", "rotate and export the sealing keys",
-		a.Command(command.Leaf{Name: "rotate", Usage: "make new keys and seal every secret again", Run: keysRotate,
-			More:  "The daemon keeps working.\nThe old master key is kept beside the new one: backups made before need it.",
+		a.Command(command.Leaf{Name: "rotate", Usage: "create new keys and reseal every secret", Run: keysRotate,
+			More:  "The daemon keeps working.\nThe old master key is kept beside the new one, because earlier backups need it.",
 			Flags: []cli.Flag{command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "export", Usage: "copy the master key to a file of mode 0600", Run: keysExport, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "the new `FILE`; the key is never printed"},
@@ -30,7 +30,7 @@ func keysRotate(ctx context.Context, c *command.Call) error {
 	if err := c.Confirm("Replace the keys? Copies of the key that were made before don't open the database any more."); err != nil {
 		return err
 	}
-	done := c.Busy("sealing every secret again…")
+	done := c.Busy("resealing every secret…")
 	said, err := api.RotateKeys.Call(ctx, c.API, api.Empty{})
 	done()
 	if err != nil {
@@ -65,7 +65,7 @@ func keysExport(ctx context.Context, c *command.Call) error {
 	if _, err := os.Lstat(path); err == nil {
 		return command.Usagef("%s is there: name a new file", path)
 	}
-	if err := c.Confirm("Write the master key to %s? Who has it and the database can read every secret.", path); err != nil {
+	if err := c.Confirm("Write the master key to %s? Anyone with the key and the database can read every secret.", path); err != nil {
 		return err
 	}
 	key, err := api.ExportKey.Call(ctx, c.API, api.Empty{})

@@ -14,11 +14,11 @@ import (
 
 func usersLeaversCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
-		a.Command(command.Leaf{Name: "remove", Args: "USER", Usage: "remove a person and keep the record", More: "What they did stays until its retention ends; nizectl users forget erases it.", Names: command.UserNames, Run: usersRemove,
+		a.Command(command.Leaf{Name: "remove", Args: "USER", Usage: "remove a person and keep the record", More: "Records of what they did stay until their retention ends; nizectl users forget erases them.", Names: command.UserNames, Run: usersRemove,
 			Flags: []cli.Flag{command.YesFlag()}}),
-		a.Command(command.Leaf{Name: "export", Args: "USER", Usage: "export what is kept about a person as JSON lines", Names: command.UserNames, Run: usersExport,
-			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, kept in the audit; needed for others than yourself"}}}),
-		a.Command(command.Leaf{Name: "forget", Args: "USER", Usage: "remove a person and erase what is kept about them", Names: command.UserNames, Run: usersForget,
+		a.Command(command.Leaf{Name: "export", Args: "USER", Usage: "export a person's stored data as JSON lines", Names: command.UserNames, Run: usersExport,
+			Flags: []cli.Flag{&cli.StringFlag{Name: "reason", Usage: "`WHY`, recorded in the audit trail; needed for anyone but yourself"}}}),
+		a.Command(command.Leaf{Name: "forget", Args: "USER", Usage: "remove a person and erase their stored data", Names: command.UserNames, Run: usersForget,
 			Flags: []cli.Flag{command.YesFlag()}}),
 	}
 }
@@ -40,7 +40,7 @@ func usersRemove(ctx context.Context, c *command.Call) error {
 	c.Note("%s is removed; ended: %s", was.Name, endsOf(was))
 	c.Note("kept until their retention ends: conversations, documents, calls, usage and audit; to erase them: nizectl users forget %s", was.ID)
 	if reaches(was.Identities) {
-		c.Note("who comes with %s again is let in as somebody new; to keep a person out, disable them instead", strings.Join(was.Identities, ", "))
+		c.Note("a person who returns with %s is admitted as a new user; to keep a person out, disable them instead", strings.Join(was.Identities, ", "))
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func usersExport(ctx context.Context, c *command.Call) error {
 }
 
 func usersForget(ctx context.Context, c *command.Call) error {
-	if err := c.Confirm("Remove %s, and erase their conversations, what was in their calls, and their name everywhere? This can't be taken back.", c.Arg(0)); err != nil {
+	if err := c.Confirm("Remove %s, and erase their conversations, the content of their calls, and their name everywhere? This can't be undone.", c.Arg(0)); err != nil {
 		return err
 	}
 	f, err := api.ForgetUser.Call(ctx, c.API, api.ForgetUserRequest{ID: c.Arg(0)})
@@ -80,9 +80,9 @@ func usersForget(ctx context.Context, c *command.Call) error {
 	}
 	c.Note("%s is forgotten: %s, %s in others' conversations, %s, %s and %s erased", c.Arg(0),
 		command.Count(f.Conversations, "conversation"), command.Count(f.Turns, "message"), command.Count(f.Documents, "document"), command.Count(f.Calls, "call"), command.Count(f.Events, "event"))
-	c.Note("usage stays, under an id that is nobody's name; backups made before hold what they held")
+	c.Note("usage figures stay, under an id without a name; earlier backups are not changed")
 	if f.Running > 0 {
-		c.Note("%s not ended yet; ask again then, by id", command.Count(f.Running, "call has"))
+		c.Note("%s not ended yet; repeat this with the id once they have", command.Count(f.Running, "call has"))
 	}
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 
 func usersLinksCommands(a *command.App) []*cli.Command {
 	return []*cli.Command{
-		a.Command(command.Leaf{Name: "link", Args: "[CODE]", Usage: "make a code, or redeem one to link accounts", Run: usersLink,
-			More: "Make a code where you come in as one user, and give it where you come in as the other, who then is both.",
+		a.Command(command.Leaf{Name: "link", Args: "[CODE]", Usage: "create a code, or redeem one to link accounts", Run: usersLink,
+			More: "Create a code where you are signed in as one user, and redeem it where you are signed in as the other; the accounts are then joined.",
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "user", Usage: "make a code of this person (admins)"},
-				&cli.StringFlag{Name: "role", Usage: "admin or member, for both together (admins; default: the lower of the two)"},
+				&cli.StringFlag{Name: "user", Usage: "create a code for this person (admins only)"},
+				&cli.StringFlag{Name: "role", Usage: "the role of the joined user, admin or member (admins only; default: the lower of the two)"},
 				command.YesFlag(),
 			}}),
 		a.Command(command.Leaf{Name: "unlink", Args: "USER IDENTITY", Usage: "remove an identity from a person", Names: command.UserNames, Run: usersUnlink, Flags: []cli.Flag{command.YesFlag()}}),
@@ -31,7 +31,7 @@ func usersLink(ctx context.Context, c *command.Call) error {
 		return makeLink(ctx, c)
 	}
 	if c.Cmd.IsSet("user") {
-		return command.Usagef("--user makes a code; with a CODE it is you who is joined")
+		return command.Usagef("--user is for creating a code; with a CODE you are joined yourself")
 	}
 	use := api.UseLinkRequest{Code: api.NewSecret(c.Arg(0))}
 	if c.Cmd.IsSet("role") {
@@ -58,7 +58,7 @@ func usersLink(ctx context.Context, c *command.Call) error {
 	c.Note("%s is %s with %s", j.User.Name, j.User.Role, strings.Join(j.User.Identities, ", "))
 	c.Note("the standing answers of %s were dropped and its waiting calls cancelled; the rest is yours", j.Absorbed.Name)
 	if len(j.Renamed) > 0 {
-		c.Note("tokens whose name you had already are now %s", strings.Join(j.Renamed, ", "))
+		c.Note("tokens with names that you already had were renamed to %s", strings.Join(j.Renamed, ", "))
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func described(u store.User) string {
 
 func makeLink(ctx context.Context, c *command.Call) error {
 	if c.Cmd.IsSet("role") {
-		return command.Usagef("--role goes with the CODE that joins")
+		return command.Usagef("--role is only valid with a CODE")
 	}
 	code, err := api.MakeLink.Call(ctx, c.API, api.MakeLinkRequest{User: c.Cmd.String("user")})
 	if err != nil {
@@ -80,12 +80,12 @@ func makeLink(ctx context.Context, c *command.Call) error {
 		return c.PrintJSON(code)
 	}
 	c.Line("%s", display.Clean(code.Code.Reveal()))
-	c.Note("good once, until %s: who gives it with nizectl users link CODE becomes %s too", c.When(code.Expires), code.User.Name)
+	c.Note("valid once, until %s: redeeming it with nizectl users link CODE joins an account with %s", c.When(code.Expires), code.User.Name)
 	return nil
 }
 
 func usersUnlink(ctx context.Context, c *command.Call) error {
-	if err := c.Confirm("Take %s from %s? Who comes with it then is somebody new.", c.Arg(1), c.Arg(0)); err != nil {
+	if err := c.Confirm("Remove %s from %s? A person who returns with it will be a new user.", c.Arg(1), c.Arg(0)); err != nil {
 		return err
 	}
 	u, err := api.Unlink.Call(ctx, c.API, api.UnlinkRequest{ID: c.Arg(0), Identity: c.Arg(1)})

@@ -14,10 +14,10 @@ import (
 // loginCommand is the group of commands.
 func loginCommand(a *command.App) *cli.Command {
 	user := func(usage string) cli.Flag { return &cli.StringFlag{Name: "user", Usage: usage} }
-	group := a.Command(command.Leaf{Name: "login", Usage: "print an address that signs a browser in", Run: loginStart, Flags: []cli.Flag{user("whose browser it is (admins; default: you)")}})
+	group := a.Command(command.Leaf{Name: "login", Usage: "print an address that signs a browser in", Run: loginStart, Flags: []cli.Flag{user("the user of the browser (admins only; default: you)")}})
 	group.Commands = []*cli.Command{
-		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm a page's code and print its number", Run: loginApprove, Flags: []cli.Flag{user("who signs in (admins; default: you)")}}),
-		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny what a page asks for", Run: loginDeny}),
+		a.Command(command.Leaf{Name: "approve", Args: "CODE", Usage: "confirm a page's code and print its number", Run: loginApprove, Flags: []cli.Flag{user("the user who signs in (admins only; default: you)")}}),
+		a.Command(command.Leaf{Name: "deny", Args: "CODE", Usage: "deny the request of a page", Run: loginDeny}),
 		a.Command(command.Leaf{Name: "list", Usage: "list the browsers that are signed in", Run: loginList, Flags: append(command.PageFlags(), user("only this person's"))}),
 		a.Command(command.Leaf{Name: "revoke", Args: "ID", Usage: "sign a browser out", IDs: loginIDs, Run: loginRevoke}),
 	}
@@ -56,7 +56,7 @@ func loginDescribe(c *command.Call, r api.SignInRequest) {
 		c.Note("a browser, from %s (%s)", r.Address, display.Clean(r.Browser))
 		return
 	}
-	c.Note("%s (%s), which takes its code to %s, may: %s; asked from %s (%s)", display.Clean(r.Client), display.Clean(cmp.Or(r.Host, "an unverified name")), display.Clean(r.Redirect), display.Clean(r.Scope), r.Address, display.Clean(r.Browser))
+	c.Note("%s (%s), which receives its code at %s, may: %s; requested from %s (%s)", display.Clean(r.Client), display.Clean(cmp.Or(r.Host, "an unverified name")), display.Clean(r.Redirect), display.Clean(r.Scope), r.Address, display.Clean(r.Browser))
 }
 
 func loginDeny(ctx context.Context, c *command.Call) error {

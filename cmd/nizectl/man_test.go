@@ -26,8 +26,8 @@ func TestMan(t *testing.T) {
 		manpage.Section{Head: "EXIT STATUS", Paras: []string{
 			"0\tdone", "1\tfailed", "2\twrong use", "3\tthe daemon is not reachable", "4\tnot found", "5\tconflict", "6\trefused"}},
 		manpage.Section{Head: "ENVIRONMENT", Paras: []string{
-			"NIZE_SOCKET\tthe daemon's control socket", "NIZE_DATA_DIR\twhere the socket is looked for otherwise", "NO_COLOR\tno colours on a terminal"}},
-		manpage.Section{Head: "TOPICS", Paras: append([]string{"Pages to read, printed by nizectl help TOPIC:"},
+			"NIZE_SOCKET\tthe daemon's control socket", "NIZE_DATA_DIR\totherwise, where to look for the socket", "NO_COLOR\tno colours on a terminal"}},
+		manpage.Section{Head: "TOPICS", Paras: append([]string{"Documentation pages, printed by nizectl help TOPIC:"},
 			command.Each(nize.Topics, func(t nize.Topic) string { return t.Name + "\t" + t.About })...)},
 		manpage.Section{Head: "SEE ALSO", Paras: []string{"nized(1)"}})
 	seen := 0

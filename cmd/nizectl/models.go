@@ -21,17 +21,17 @@ func modelsCommand(a *command.App) *cli.Command {
 			&cli.StringFlag{Name: "provider", Usage: "list the models that this `PROVIDER` offers"},
 		}}),
 		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "LOGICAL PROVIDER/MODEL", Usage: "map a name to a provider's model", Names: command.ModelNames, Run: modelsSet, Flags: []cli.Flag{whoFlag(), untriedFlag(),
-			&cli.IntFlag{Name: "window", Usage: "`TOKENS` that the model takes, prompt and answer together (default: what is known of it); 0 forgets what was set"}},
+			&cli.IntFlag{Name: "window", Usage: "`TOKENS` that the model accepts, prompt and answer together (default: from the built-in table); 0 resets it"}},
 			More: "nizectl models add smart openai/MODEL"}),
 		a.Command(command.Leaf{Name: "default", Args: "LOGICAL", Usage: "make a name the default", Names: command.ModelNames, Run: modelsDefault}),
-		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "set which models stand in, in order", More: "Without a model it clears them.", Names: command.ModelNames, Run: modelsFallback, Flags: []cli.Flag{untriedFlag()}}),
+		a.Command(command.Leaf{Name: "fallback", Args: "LOGICAL [PROVIDER/MODEL...]", Usage: "set the fallback models, in order", More: "Without a model it clears them.", Names: command.ModelNames, Run: modelsFallback, Flags: []cli.Flag{untriedFlag()}}),
 		a.Command(command.Leaf{Name: "price", Args: "PROVIDER/MODEL", Usage: "show or set what a model costs", Names: modelTargets, Run: modelsPrice,
 			More: "In US dollars per million tokens.\nnizectl models price openai/MODEL --in 1.25 --cached 0.125 --out 10",
 			Flags: []cli.Flag{
 				&cli.FloatFlag{Name: "in", Usage: "`USD` for the prompt"},
-				&cli.FloatFlag{Name: "out", Usage: "`USD` for the answer, its reasoning included"},
-				&cli.FloatFlag{Name: "cached", Usage: "`USD` for what the provider had cached of the prompt (default: as --in)"},
-				&cli.BoolFlag{Name: "unset", Usage: "forget what was set"},
+				&cli.FloatFlag{Name: "out", Usage: "`USD` for the answer, including reasoning"},
+				&cli.FloatFlag{Name: "cached", Usage: "`USD` for the cached part of the prompt (default: as --in)"},
+				&cli.BoolFlag{Name: "unset", Usage: "delete the price that was set"},
 			}}),
 		a.Command(command.Leaf{Name: "remove", Args: "LOGICAL", Usage: "remove a name", Names: command.ModelNames, Run: modelsRemove, Flags: []cli.Flag{command.YesFlag()}}),
 	)
@@ -50,7 +50,7 @@ func modelTargets(ctx context.Context, c *api.Client) ([]string, error) {
 
 // untriedFlag accepts a model that the provider does not list.
 func untriedFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "force", Usage: "also where the provider does not list the model"}
+	return &cli.BoolFlag{Name: "force", Usage: "even if the provider does not list the model"}
 }
 
 // offeredModels lists the models of a provider.
@@ -62,7 +62,7 @@ func offeredModels(ctx context.Context, c *command.Call, provider string) error 
 		return err
 	}
 	if !test.OK {
-		return command.Failf(api.ExitFailed, "%s does not say which models it offers: %s", provider, test.Error)
+		return command.Failf(api.ExitFailed, "%s does not list its models: %s", provider, test.Error)
 	}
 	type offered struct {
 		ID       string `json:"id"` // provider/model

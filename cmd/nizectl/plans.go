@@ -17,16 +17,16 @@ import (
 func plansCommand(a *command.App) *cli.Command {
 	return command.Group("plans", "manage monthly allowances of people and teams",
 		a.Command(command.Leaf{Name: "add", Args: "PLAN", Usage: "add a plan, or change it", Names: plansNames, Run: plansAdd, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "name", Usage: "`NAME` that people read; PLAN if not given"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` for people (default: PLAN)"},
 			&cli.Int64Flag{Name: "messages", Usage: "`N` messages a month; unlimited if not given"},
 			&cli.Int64Flag{Name: "tokens", Usage: "`N` tokens of models a month, as a budget"},
-			&cli.Float64Flag{Name: "credits", Usage: "`N` of models a month, as a budget: US dollars, or credits of the plan's own"},
+			&cli.Float64Flag{Name: "credits", Usage: "`N` of model cost a month, as a budget: in US dollars or the plan's own credits"},
 			&cli.StringFlag{Name: "credit-name", Usage: "`NAME` of the plan's own unit, such as 'AI credits'"},
-			&cli.Float64Flag{Name: "credit-usd", Usage: "`USD` that one of them is worth"}}}),
+			&cli.Float64Flag{Name: "credit-usd", Usage: "`USD` value of one credit"}}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list plans", Run: plansList}),
-		a.Command(command.Leaf{Name: "show", Args: "PLAN", Usage: "show a plan, who has it and what they used", Names: plansNames, Run: plansShow}),
-		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "assign a plan to people or a team", More: "SUBJECT is user:NAME, user:* (each person) or team:TEAM. PLAN none takes it away.", Names: plansNames, Run: plansAssign}),
-		a.Command(command.Leaf{Name: "remove", Args: "PLAN", Usage: "remove a plan that nobody has", Names: plansNames, Run: plansRemove, Flags: []cli.Flag{command.YesFlag()}}))
+		a.Command(command.Leaf{Name: "show", Args: "PLAN", Usage: "show a plan, its assignments and their use", Names: plansNames, Run: plansShow}),
+		a.Command(command.Leaf{Name: "assign", Args: "PLAN SUBJECT", Usage: "assign a plan to people or a team", More: "SUBJECT is user:NAME, user:* (each person) or team:TEAM. PLAN none removes the assignment.", Names: plansNames, Run: plansAssign}),
+		a.Command(command.Leaf{Name: "remove", Args: "PLAN", Usage: "remove a plan that is not assigned", Names: plansNames, Run: plansRemove, Flags: []cli.Flag{command.YesFlag()}}))
 }
 
 func plansNames(ctx context.Context, c *api.Client) ([]string, error) {
@@ -51,7 +51,7 @@ func plansAdd(ctx context.Context, c *command.Call) error {
 		return err
 	}
 	if len(made.Given) == 0 {
-		c.Note("nobody has it yet: nizectl plans assign %s user:NAME", made.ID)
+		c.Note("it is not assigned yet: nizectl plans assign %s user:NAME", made.ID)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func plansList(ctx context.Context, c *command.Call) error {
 	if c.JSON {
 		return c.PrintJSON(command.Items(list.Items))
 	}
-	t := c.Table("PLAN", "NAME", "AMOUNTS", "GIVEN TO").Text(3)
+	t := c.Table("PLAN", "NAME", "AMOUNTS", "ASSIGNED TO").Text(3)
 	for _, p := range list.Items {
 		t.Row(p.ID, p.Name, plansAmounts(p.Plan), strings.Join(command.Each(p.Given, func(g api.PlanGiven) string { return g.Name }), ", "))
 	}
@@ -110,7 +110,7 @@ func plansShow(ctx context.Context, c *command.Call) error {
 			if g.Used != nil {
 				used = command.Count(int(*g.Used), "message") + " used"
 			}
-			c.Field("given to", g.Name+": "+used)
+			c.Field("assigned to", g.Name+": "+used)
 		}
 		return nil
 	}

@@ -15,27 +15,27 @@ import (
 // projectsCommand is the group of commands.
 func projectsCommand(a *command.App) *cli.Command {
 	return command.Group("projects", "manage projects of programs, and their keys",
-		a.Command(command.Leaf{Name: "add", Args: "PROJECT", Usage: "make a project", Run: projectsAdd, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "owner", Usage: "`USER`, whose it is; you if not given"},
-			usersFlag("members", "who else may act for it"),
-			patternsFlag("unattended", "its rounds run tools that match without a person, if a request with its own server says require_approval never; a name alone is all tools of that server or server_label")}}),
+		a.Command(command.Leaf{Name: "add", Args: "PROJECT", Usage: "create a project", Run: projectsAdd, Flags: []cli.Flag{
+			&cli.StringFlag{Name: "owner", Usage: "`USER` who owns it (default: you)"},
+			usersFlag("members", "who may also act for it"),
+			patternsFlag("unattended", "of tools that its rounds run without approval, for a request's own server only if the request sets require_approval never; a name alone is all tools of that server or server_label")}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list projects", Run: projectsList}),
 		a.Command(command.Leaf{Name: "show", Args: "PROJECT", Usage: "show a project", Names: projectsNames, Run: projectsShow}),
 		a.Command(command.Leaf{Name: "members", Args: "PROJECT", Usage: "list, add and remove members of a project", Names: projectsNames, Run: projectsMembers,
-			Flags: []cli.Flag{usersFlag("add", "who comes in"), usersFlag("remove", "who goes")}}),
-		a.Command(command.Leaf{Name: "unattended", Args: "PROJECT", Usage: "list, add and remove tools that run unattended", More: "Rounds of the project run them without a person.", Names: projectsNames, Run: projectsUnattended,
-			Flags: []cli.Flag{patternsFlag("add", "which tools run so"), patternsFlag("remove", "which ask again")}}),
-		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project and end its keys", Names: projectsNames, Run: projectsRemove,
+			Flags: []cli.Flag{usersFlag("add", "to add"), usersFlag("remove", "to remove")}}),
+		a.Command(command.Leaf{Name: "unattended", Args: "PROJECT", Usage: "list, add and remove tools that run unattended", More: "Rounds of the project run them without approval.", Names: projectsNames, Run: projectsUnattended,
+			Flags: []cli.Flag{patternsFlag("add", "to add"), patternsFlag("remove", "to remove")}}),
+		a.Command(command.Leaf{Name: "remove", Args: "PROJECT", Usage: "remove a project and revoke its keys", Names: projectsNames, Run: projectsRemove,
 			Flags: []cli.Flag{command.YesFlag()}}),
 		command.Group("keys", "manage keys that programs send as x-api-key",
-			a.Command(command.Leaf{Name: "add", Args: "PROJECT [NAME]", Usage: "make a key and print it, once", More: "It is called default if it is not named.", Names: projectsNames, Run: projectsCreateKey}),
+			a.Command(command.Leaf{Name: "add", Args: "PROJECT [NAME]", Usage: "create a key and print it once", More: "Without NAME it is called default.", Names: projectsNames, Run: projectsCreateKey}),
 			a.Command(command.Leaf{Name: "list", Args: "PROJECT", Usage: "list the keys of a project", Names: projectsNames, Run: projectsListKeys}),
-			a.Command(command.Leaf{Name: "revoke", Args: "PROJECT NAME", Usage: "end a key at once", Names: projectsNames, Run: projectsRevokeKey,
+			a.Command(command.Leaf{Name: "revoke", Args: "PROJECT NAME", Usage: "revoke a key", Names: projectsNames, Run: projectsRevokeKey,
 				Flags: []cli.Flag{command.YesFlag()}})))
 }
 
 func patternsFlag(name, usage string) cli.Flag {
-	return &cli.StringSliceFlag{Name: name, Usage: "`PATTERNS`, server:tool or server:*, with commas: " + usage + "; may be repeated"}
+	return &cli.StringSliceFlag{Name: name, Usage: "`PATTERNS`, server:tool or server:*, comma-separated, " + usage + "; may be repeated"}
 }
 
 func projectsUnattended(ctx context.Context, c *command.Call) error {

@@ -16,7 +16,7 @@ func reindexCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "reindex", Usage: "refresh tools and search vectors", More: "Safe at any time, at any frequency, and from cron.", Run: reindex, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "server", Usage: "only this server"},
 		&cli.BoolFlag{Name: "full", Usage: "compute every vector again"},
-		&cli.BoolFlag{Name: "forget-usage", Usage: "erase what was learned from use (index.learn), of all tools and from everybody"},
+		&cli.BoolFlag{Name: "forget-usage", Usage: "erase what was learned from use (index.learn), for all tools and users"},
 	}})
 }
 
@@ -47,11 +47,11 @@ func reindex(ctx context.Context, c *command.Call) error {
 		}
 	}
 	if summary != nil && c.Cmd.Bool("forget-usage") {
-		c.Note("forgot what %s taught", command.Count(summary.Forgotten, "request"))
+		c.Note("erased what was learned from %s", command.Count(summary.Forgotten, "request"))
 	}
 	switch {
 	case summary == nil:
-		return command.Failf(api.ExitFailed, "nized broke off the reindex; the old index still answers, see its log and try again")
+		return command.Failf(api.ExitFailed, "nized aborted the reindex; the old index is still in use; see the log and try again")
 	case len(failed) > summary.Failed: // not only servers failed
 		return command.Failf(api.ExitFailed, "failed: %s", strings.Join(failed, "; "))
 	case len(failed) > 0:

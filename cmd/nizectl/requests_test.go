@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 		{args: "servers add x --env GITHUB_TOKEN=abc -- /bin/sh", code: 2, errs: "use --env-secret GITHUB_TOKEN"},
 		{args: "servers add x --env SIGNING_KEY=abc -- /bin/sh", code: 2, errs: "use --env-secret SIGNING_KEY"},
 		{args: "servers add x --env NOTE=ghp_0123456789abcdefghij -- /bin/sh", code: 2, errs: "use --env-secret NOTE"},
-		{args: "servers add x --env-secret T=abc -- /bin/sh", code: 2, errs: "takes a name alone"},
+		{args: "servers add x --env-secret T=abc -- /bin/sh", code: 2, errs: "takes only a name"},
 		{args: "servers add x --env 1X=a -- /bin/sh", code: 2, errs: "no name"},
 		{args: "servers add x --env X -- /bin/sh", code: 2, errs: "want K=V"},
 		{args: "servers add x --env X=1 --env X=2 -- /bin/sh", code: 2, errs: "twice"},
@@ -107,7 +107,7 @@ func TestRequests(t *testing.T) {
 		{args: "servers test toolbox", want: []string{"POST /v1/servers/toolbox/test"}},
 		{args: "servers restart toolbox", want: []string{"POST /v1/servers/toolbox/restart"}},
 		{args: "servers remove toolbox --yes", want: []string{"DELETE /v1/servers/toolbox"}},
-		{args: "servers remove toolbox", code: 2, errs: "say --yes"},
+		{args: "servers remove toolbox", code: 2, errs: "use --yes"},
 		{args: "servers remove tolbox --yes", want: []string{"DELETE /v1/servers/tolbox"}, fails: store.Unknown("server", "tolbox", []string{"toolbox"}), code: 4, errs: "did you mean toolbox?"},
 		{args: "servers logs toolbox --follow", gets: []string{"GET /v1/servers/toolbox/logs?follow=1"}},
 		{args: "servers show a/b", gets: []string{"GET /v1/servers/a%2Fb", "GET /v1/servers"}, fails: fmt.Errorf("server %w", store.ErrNotFound), code: 4, errs: "not found"},
@@ -129,7 +129,7 @@ func TestRequests(t *testing.T) {
 		{args: `tools call toolbox:convert_time --args [1]`, code: 2, errs: "want a JSON object"},
 		{args: "tools call toolbox:convert_time --args @/none/x", code: 2, errs: "--args"},
 		{args: "tools call toolbox:convert_tim", want: []string{`POST /v1/tools/toolbox:convert_tim/call {"args":{},"follow":"dgrfgbt3myo0"}`}, fails: store.Unknown("tool", "toolbox:convert_tim", []string{"toolbox:convert_time"}), code: 4, errs: "did you mean toolbox:convert_time?"},
-		{args: "reindex --server toolbox --full", want: []string{`POST /v1/reindex {"server":"toolbox","full":true}`}, code: 1, errs: "broke off"}, // without a summary
+		{args: "reindex --server toolbox --full", want: []string{`POST /v1/reindex {"server":"toolbox","full":true}`}, code: 1, errs: "aborted the reindex"}, // without a summary
 
 		// tokens
 		{args: "tokens create claude-desktop", want: []string{`POST /v1/tokens {"name":"claude-desktop"}`}},
@@ -140,7 +140,7 @@ func TestRequests(t *testing.T) {
 		{args: "tokens rotate have --grace 10m", want: []string{`POST /v1/tokens/have/rotate {"grace":"10m0s"}`}},
 		{args: "tokens revoke have --yes", want: []string{"DELETE /v1/tokens/have"}},
 		{args: "tokens revoke --all --user u --yes", want: []string{"DELETE /v1/tokens?all=1&user=u"}},
-		{args: "tokens revoke --all", code: 2, errs: "say --yes"},
+		{args: "tokens revoke --all", code: 2, errs: "use --yes"},
 		{args: "tokens revoke", code: 2, errs: "NAME or --all"},
 		{args: "tokens revoke have --all --yes", code: 2, errs: "not both"},
 
@@ -177,7 +177,7 @@ func TestRequests(t *testing.T) {
 		{args: "providers remove have --yes", want: []string{"DELETE /v1/providers/have"}},
 		{args: "models set smart openai/gpt-x", want: []string{`PUT /v1/models/smart {"target":"openai/gpt-x"}`}},
 		{args: "models set smart openai/gpt-x --force", want: []string{`PUT /v1/models/smart {"target":"openai/gpt-x","force":true}`}},
-		{args: "models list --provider have", want: []string{"POST /v1/providers/have/test"}, code: 1, errs: "does not say which models it offers: 401"},
+		{args: "models list --provider have", want: []string{"POST /v1/providers/have/test"}, code: 1, errs: "does not list its models: 401"},
 		{args: "models set smart gpt", code: 2, errs: "write PROVIDER/MODEL"},
 		{args: "models default have", want: []string{"POST /v1/models/have/default"}},
 		{args: "models default hav", want: []string{"POST /v1/models/hav/default"}, fails: store.Unknown("model name", "hav", []string{"have"}), code: 4, errs: "did you mean have?"},
@@ -230,8 +230,8 @@ func TestRequests(t *testing.T) {
 		{args: "audit --surface moon", code: 2, errs: "--surface moon: want one of cli"},
 		{args: "audit --since 1h --until 2h", code: 2, errs: "nothing can be between"},
 		{args: "audit --before 0", code: 2, errs: "--before 0"},
-		{args: "audit --follow --before 9", code: 2, errs: "leave out --before"},
-		{args: "audit --follow --until 1h", code: 2, errs: "leave out --before"},
+		{args: "audit --follow --before 9", code: 2, errs: "combined with --before"},
+		{args: "audit --follow --until 1h", code: 2, errs: "combined with --before"},
 		{args: "audit verify", gets: []string{"GET /v1/audit/verify"}},
 		{args: "audit verify --since-checkpoint", gets: []string{"GET /v1/audit/verify?since_checkpoint=1"}},
 		{args: "audit verify --key aa", code: 2, errs: "name it with --file"},

@@ -125,7 +125,7 @@ func printStatus(c *command.Call, st api.Status) {
 func printReplicas(c *command.Call, list []api.Replica) {
 	t := c.Table("REPLICA", "STATE", "VERSION", "SINCE", "SEEN")
 	for _, r := range list {
-		state := "stands by"
+		state := "standby"
 		if r.Works {
 			state = "works"
 		}

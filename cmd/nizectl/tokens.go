@@ -15,21 +15,21 @@ import (
 func tokensCommand(a *command.App) *cli.Command {
 	user := func() cli.Flag { return &cli.StringFlag{Name: "user", Usage: "the owner (default: you)"} }
 	return command.Group("tokens", "manage bearer tokens of MCP clients",
-		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "make a token and print it, once", Run: tokensCreate, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "add", Args: "NAME", Usage: "create a token and print it once", Run: tokensCreate, Flags: []cli.Flag{
 			user(),
-			&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it works, such as 12h or 90d (default: 90d)"},
-			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN is what it may use, expose:meta|native|all|PATTERN|NATIVETOOL what it lists by name; may be repeated"},
+			&cli.StringFlag{Name: "expires", Usage: "`HOW LONG` it is valid, such as 12h or 90d (default: 90d)"},
+			&cli.StringSliceFlag{Name: "scope", Usage: "tools:PATTERN limits the tools it may use, expose:meta|native|all|PATTERN|NATIVETOOL selects the tools it lists by name; may be repeated"},
 			&cli.StringFlag{Name: "audience", Usage: "mcp for MCP clients, api for the other HTTP routes, scim for a company's directory (default: mcp)"},
 			&cli.BoolFlag{Name: "overwrite", Usage: "revoke an active token of that name"},
 		}}),
-		a.Command(command.Leaf{Name: "rotate", Args: "NAME", Usage: "replace a token and print the new one, once", Names: tokenNames, Run: tokensRotate, Flags: []cli.Flag{
+		a.Command(command.Leaf{Name: "rotate", Args: "NAME", Usage: "replace a token and print the new one once", Names: tokenNames, Run: tokensRotate, Flags: []cli.Flag{
 			user(),
-			&cli.StringFlag{Name: "grace", Usage: "`HOW LONG` the old one still works, such as 10m (default: not at all)"},
+			&cli.StringFlag{Name: "grace", Usage: "`HOW LONG` the old one stays valid, such as 10m (default: not at all)"},
 		}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list tokens, never their secrets", Run: tokensList,
-			Flags: append(command.PageFlags(), &cli.StringFlag{Name: "user", Usage: "only this owner's"}, &cli.BoolFlag{Name: "all", Usage: "those that were revoked, too"})}),
+			Flags: append(command.PageFlags(), &cli.StringFlag{Name: "user", Usage: "only this owner's"}, &cli.BoolFlag{Name: "all", Usage: "include revoked tokens"})}),
 		a.Command(command.Leaf{Name: "revoke", Args: "[NAME]", Usage: "revoke a token, or all", Names: tokenNames, Run: tokensRevoke, Flags: []cli.Flag{
-			&cli.StringFlag{Name: "user", Usage: "the owner (default: you; with --all: everybody)"},
+			&cli.StringFlag{Name: "user", Usage: "the owner (default: you; with --all: everyone)"},
 			&cli.BoolFlag{Name: "all", Usage: "revoke all tokens"},
 			command.YesFlag(),
 		}}),
@@ -129,7 +129,7 @@ func tokensRevoke(ctx context.Context, c *command.Call) error {
 	case !all && name == "":
 		return command.Usagef("tokens revoke needs NAME or --all: nizectl tokens list shows the names")
 	case all && user == "":
-		err = c.Confirm("Revoke every token of everybody?")
+		err = c.Confirm("Revoke every token of every user?")
 	case all:
 		err = c.Confirm("Revoke every token of %s?", user)
 	default:

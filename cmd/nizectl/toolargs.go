@@ -29,7 +29,7 @@ func wordArgs(id string, schema json.RawMessage, words []string) (json.RawMessag
 		}
 		name, isJSON := strings.CutSuffix(key, ":")
 		if isJSON && root.has(key) {
-			return nil, command.Usagef("%s= may be the parameter %q or JSON for %q: give the arguments with --args", key, key, name)
+			return nil, command.Usagef("%s= may be the parameter %q or JSON for %q: pass the arguments with --args", key, key, name)
 		}
 		key = name
 		if exact[key] != nil || isJSON && values[key] != nil {
@@ -37,7 +37,7 @@ func wordArgs(id string, schema json.RawMessage, words []string) (json.RawMessag
 		}
 		if isJSON {
 			if _, err := store.Canonical([]byte(value)); err != nil {
-				return nil, command.Usagef("%s:=%s: %v; a text is %s=…, or stands in quotes: %s:='\"…\"'", key, command.Clip(value, 40), err, key, key)
+				return nil, command.Usagef("%s:=%s: %v; a text is %s=…, or in quotes: %s:='\"…\"'", key, command.Clip(value, 40), err, key, key)
 			}
 			exact[key] = json.RawMessage(value)
 			order = append(order, key)
@@ -72,21 +72,21 @@ func wordArgs(id string, schema json.RawMessage, words []string) (json.RawMessag
 // argument returns the value of a parameter that was given with these texts.
 func (s *argSchema) argument(id, key string, texts []string) (json.RawMessage, error) {
 	if parent, _, nested := strings.Cut(key, "."); nested && !s.has(key) && s.has(parent) {
-		return nil, command.Usagef("%s is no parameter of %s, but %s is: give it whole, such as %s:='{…}'", key, id, parent, parent)
+		return nil, command.Usagef("%s is not a parameter of %s, but %s is: pass it as a whole, such as %s:='{…}'", key, id, parent, parent)
 	}
 	if !s.has(key) && s.closed {
 		near := store.Nearest(key, s.names())
 		if near != "" {
-			return nil, command.Usagef("%s is no parameter of %s; did you mean %s?", key, id, near)
+			return nil, command.Usagef("%s is not a parameter of %s; did you mean %s?", key, id, near)
 		}
-		return nil, command.Usagef("%s is no parameter of %s: it has %s", key, id, strings.Join(s.names(), ", "))
+		return nil, command.Usagef("%s is not a parameter of %s: it has %s", key, id, strings.Join(s.names(), ", "))
 	}
 	p := s.parameter(key)
 	if slices.Contains(p.types, "array") {
 		return p.list(key, texts)
 	}
 	if len(texts) > 1 {
-		return nil, command.Usagef("%s is given twice, but it is no list", key)
+		return nil, command.Usagef("%s is given twice, but it is not a list", key)
 	}
 	return p.value(key, texts[0])
 }

@@ -25,10 +25,10 @@ func toolsCommand(a *command.App) *cli.Command {
 	return command.Group("tools", "find, inspect and call tools",
 		a.Command(command.Leaf{Name: "search", Args: "QUERY", Usage: "find tools by what they do", Run: toolsSearch, Flags: []cli.Flag{
 			&cli.StringFlag{Name: "domain", Usage: "only tools of this domain"},
-			&cli.IntFlag{Name: "top-k", Aliases: []string{"n"}, Usage: "at most so many answers (default: 5, at most 50)"},
-			&cli.FloatFlag{Name: "min", Usage: "only answers with at least this score, 0 to 1"},
-			&cli.BoolFlag{Name: "explain", Usage: "say what put each answer in its place"},
-			&cli.StringFlag{Name: "user", Usage: "what this person finds (default: you; others: admins only)"},
+			&cli.IntFlag{Name: "top-k", Aliases: []string{"n"}, Usage: "the maximum number of results (default: 5, at most 50)"},
+			&cli.FloatFlag{Name: "min", Usage: "only results with at least this score, 0 to 1"},
+			&cli.BoolFlag{Name: "explain", Usage: "explain the rank of each result"},
+			&cli.StringFlag{Name: "user", Usage: "show this person's results (default: you; others: admins only)"},
 		}}),
 		a.Command(command.Leaf{Name: "list", Usage: "list tools", Run: toolsList,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "server", Usage: "only tools of this server"}}}),
@@ -39,11 +39,11 @@ func toolsCommand(a *command.App) *cli.Command {
 				"nizectl tools call files:resource:file:///srv/a.txt\n" +
 				"nizectl tools call browser:screenshot url=https://example.com -o page.png\n" +
 				"Prompts and resources of a server are called by their ids, as nizectl servers tools NAME lists them.\n" +
-				"KEY=VALUE has the type that the tool's schema gives it; a list is given by repeating it. KEY:=JSON is taken as it is.",
+				"The tool's schema determines the type of KEY=VALUE; repeat it for a list. KEY:=JSON is passed unchanged.",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "arguments as a `JSON` object, @FILE, or - for standard input", Value: "{}"},
-				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "save the pictures and other bytes of the result to this `FILE`; of one without any, its text"}, command.YesFlag()}}),
+				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "save the images and other bytes of the result to this `FILE`, or its text if there are none"}, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "domains", Args: "[DOMAIN]", Usage: "list domains, or the tools of one", Names: command.DomainNames, Run: toolsDomains}),
-		a.Command(command.Leaf{Name: "index", Usage: "show the state of the search vectors of each server", More: "The model that made them, their age, and what failed.", Run: toolsIndex}),
+		a.Command(command.Leaf{Name: "index", Usage: "show the state of the search vectors of each server", More: "It shows their model, their age, and failures.", Run: toolsIndex}),
 		toolsWhyCommand(a),
 		toolsWantedCommand(a),
 		toolsRendererCommand(a),
@@ -91,7 +91,7 @@ func toolsSearch(ctx context.Context, c *command.Call) error {
 		}
 		t.Row(f.ID, fmt.Sprintf("%.2f", f.Score), text)
 	}
-	t.Print("no tool fits: say it in other words, or see nizectl tools domains")
+	t.Print("no tool matches; use other words, or see nizectl tools domains")
 	if found.Note != "" {
 		c.Note("note: %s", found.Note)
 	} else if found.Degraded {
@@ -270,7 +270,7 @@ func toolsCall(ctx context.Context, c *command.Call) error {
 		c.Note("a secret of server %s was masked in the result", record.Server)
 	}
 	if !c.JSON && record.Result != nil && record.Result.Late {
-		c.Note("the disk is full: this is how the call ended, and its record is late; it is written when there is room")
+		c.Note("the disk is full: the call ended like this, but its record will be written when there is space")
 	}
 	return callError(record)
 }
@@ -369,7 +369,7 @@ func callError(r store.Call) error {
 		if strings.Contains(reason, "the outcome is unknown") { // the reason is complete
 			return command.Failf(api.ExitFailed, "%s", reason)
 		}
-		return command.Failf(api.ExitFailed, "%s: the outcome is unknown: %s; look before you call it again", id, reason)
+		return command.Failf(api.ExitFailed, "%s: the outcome is unknown: %s; check its effect before you call it again", id, reason)
 	}
 	code := api.ExitFailed
 	if r.Result != nil && r.Result.Error != nil {

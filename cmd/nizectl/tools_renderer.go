@@ -12,9 +12,9 @@ import (
 )
 
 func toolsRendererCommand(a *command.App) *cli.Command {
-	return command.Group("renderer", "manage how results of a tool are shown",
+	return command.Group("renderer", "manage how a tool's results are shown",
 		a.Command(command.Leaf{Name: "add", Aliases: []string{"set"}, Args: "TOOL FILE", Usage: "show results with a renderer from a file", Names: command.ToolNames, Run: rendererSet,
-			More: "FILE - is standard input.\nIt stands before the renderer of an extension. What one is: nizectl help gateway"}),
+			More: "FILE - is standard input.\nIt takes precedence over the renderer of an extension. For renderers, see: nizectl help gateway"}),
 		a.Command(command.Leaf{Name: "show", Args: "TOOL", Usage: "print the renderer that was set", Names: command.ToolNames, Run: rendererShow}),
 		a.Command(command.Leaf{Name: "remove", Args: "TOOL", Usage: "remove the renderer that was set", Names: command.ToolNames, Run: rendererRemove, Flags: []cli.Flag{command.YesFlag()}}),
 	)

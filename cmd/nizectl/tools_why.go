@@ -15,7 +15,7 @@ import (
 )
 
 func toolsWhyCommand(a *command.App) *cli.Command {
-	return a.Command(command.Leaf{Name: "why", Args: "TOOL", Usage: "explain why somebody may use a tool, or why not", More: "It begins with the narrowest change that would decide otherwise.", Names: command.ToolNames, Run: toolsWhy, Flags: []cli.Flag{
+	return a.Command(command.Leaf{Name: "why", Args: "TOOL", Usage: "explain why a person may use a tool or not", More: "It begins with the narrowest change that would change the answer.", Names: command.ToolNames, Run: toolsWhy, Flags: []cli.Flag{
 		&cli.StringFlag{Name: "user", Usage: "the person (default: you; others: admins only)"},
 		&cli.StringFlag{Name: "agent", Usage: "through this agent"},
 		&cli.StringFlag{Name: "channel", Usage: "in this `CHANNEL`: slack:TEAM/CHANNEL, or its id alone"},
@@ -24,7 +24,7 @@ func toolsWhyCommand(a *command.App) *cli.Command {
 }
 
 // privateResults is the remark for a tool with private results.
-const privateResults = "private: in a channel they go to who asked alone, until they share them"
+const privateResults = "private: in a channel only the requester sees them, until they share them"
 
 func toolsWhy(ctx context.Context, c *command.Call) error {
 	why, err := api.ExplainTool.Call(ctx, c.API, api.ExplainToolRequest{ID: toolID(c.Arg(0)), User: c.Cmd.String("user"), Agent: c.Cmd.String("agent"), Token: c.Cmd.String("token"), Channel: c.Cmd.String("channel")})
@@ -103,13 +103,13 @@ func cures(why api.Why) []cure {
 				cure{"nizectl approvals grants add " + tool, "all of " + why.UserName + "'s calls of this tool"})
 		}
 		if server, _, ok := store.SplitToolID(why.Tool); ok && rule.Rule != "server" {
-			list = append(list, cure{"nizectl servers edit " + printable.ShellWord(server) + " --approval never", "every tool of the server, for everybody"})
+			list = append(list, cure{"nizectl servers edit " + printable.ShellWord(server) + " --approval never", "every tool of the server, for everyone"})
 		}
 	}
 	if rule.Command != "" {
 		reach := "what the rule " + rule.Rule + " says"
 		if rule.Rule == "mode" {
-			reach = "every tool, for everybody"
+			reach = "every tool, for everyone"
 		}
 		list = append(list, cure{rule.Command, reach})
 	}

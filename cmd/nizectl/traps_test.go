@@ -62,7 +62,7 @@ func TestBareGroup(t *testing.T) {
 	}
 	for _, group := range append(groups, "approvals grants", "completion") {
 		got := d.nizectl(surroundings{}, strings.Fields(group)...)
-		if got.code != 2 || got.out != "" || !strings.Contains(got.err, "say what to do") {
+		if got.code != 2 || got.out != "" || !strings.Contains(got.err, "name a command") {
 			t.Errorf("%q: %+v", group, got)
 		}
 	}

@@ -147,7 +147,7 @@ func usersDisable(ctx context.Context, c *command.Call) error {
 	}
 	c.Note("%s is disabled; ended: %s", u.Name, ends)
 	for _, g := range u.Emptied {
-		c.Note("nobody is left in the group %s: nizectl groups edit %s --add USER", g, g)
+		c.Note("the group %s has no members left: nizectl groups edit %s --add USER", g, g)
 	}
 	noteLacking(c, u.Lacking)
 	return nil

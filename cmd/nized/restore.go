@@ -16,7 +16,7 @@ import (
 
 func restore(usage cli.OnUsageErrorFunc) *cli.Command {
 	return &cli.Command{
-		Name: "restore", ArgsUsage: "FILE", Usage: "put a backup in the database's place, while no nized runs (else: nizectl restore FILE)",
+		Name: "restore", ArgsUsage: "FILE", Usage: "replace the database with a backup while no nized runs (otherwise: nizectl restore FILE)",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "keep-access", Usage: "keep the tokens and the standing answers of the backup valid"},
 		},
@@ -40,7 +40,7 @@ func runRestore(ctx context.Context, c *cli.Command) error {
 	}
 	fmt.Println(said)
 	if said.Kept != "" {
-		fmt.Printf("the database from before is kept as %s; remove it when all is well\n", said.Kept)
+		fmt.Printf("the previous database is kept as %s; remove it when you no longer need it\n", said.Kept)
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ import (
 
 func setupCommand(usage cli.OnUsageErrorFunc) *cli.Command {
 	return &cli.Command{
-		Name: "setup", Usage: "ask for an admin, a model and a first server, and print the link to the chat page; nized is started if none runs",
-		Description: "Without a terminal it asks nothing: what no flag says takes its default, and the\n" +
+		Name: "setup", Usage: "ask for an admin, a model and a first server, print the link to the chat page, and start nized if none runs",
+		Description: "Without a terminal it asks nothing and uses defaults for missing flags, and the\n" +
 			"model's key is a line of standard input. If no nized runs, it stays as one.\n\n" +
 			"nized setup --admin mia --model openai --server example < key.txt",
 		Flags: []cli.Flag{
@@ -32,7 +32,7 @@ func setupCommand(usage cli.OnUsageErrorFunc) *cli.Command {
 			&cli.StringFlag{Name: "base-url", Usage: "`URL` of that service, if its name is not enough"},
 			&cli.StringFlag{Name: "key-file", Usage: "read the service's key from this `FILE` instead of standard input", TakesFile: true},
 			&cli.StringFlag{Name: "server", Usage: "`COMMAND` or URL of an MCP server, example, or none", DefaultText: setup.Example},
-			&cli.StringFlag{Name: "server-name", Usage: "its `NAME` in nize", DefaultText: "made of the command"},
+			&cli.StringFlag{Name: "server-name", Usage: "its `NAME` in nize", DefaultText: "derived from the command"},
 		},
 		OnUsageError: usage,
 		Action:       runSetup,

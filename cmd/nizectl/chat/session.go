@@ -214,7 +214,7 @@ func (s *session) listen(ctx context.Context, id string, each func(api.ChatEvent
 	s.mu.Unlock()
 	for chat, err := range api.FollowConversation.Call(once, s.opt.Client, api.ConversationRequest{ID: id}) {
 		if once.Err() != nil {
-			return errors.New("nized did not take a message")
+			return errors.New("nized did not accept a message")
 		}
 		if err != nil {
 			return err

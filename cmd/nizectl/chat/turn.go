@@ -127,7 +127,7 @@ func (t *turn) loop(ctx context.Context, interrupts <-chan os.Signal) error {
 				return err
 			}
 		case <-gone:
-			return fmt.Errorf("%w: it went away during the turn; `nizectl chat --resume %s` goes on", api.ErrNoDaemon, t.s.thread.ID)
+			return fmt.Errorf("%w: it went away during the turn; continue with `nizectl chat --resume %s`", api.ErrNoDaemon, t.s.thread.ID)
 		case <-ctx.Done():
 			_ = t.s.stop(ctx) // we leave in any case
 			return context.Cause(ctx)
@@ -262,14 +262,14 @@ func (t *turn) approve(ctx context.Context, card store.Card) error {
 		fmt.Fprintln(t.s.opt.Err, t.s.problem(err)) // another answer was first: the card will show it
 		return nil
 	case decided.Waiting() && decided.Approved.IsZero():
-		why = fmt.Sprintf("%s waits for another yes, of %s", bots.Escape(card.Tool), bots.Escape(card.Who().String()))
+		why = fmt.Sprintf("%s needs another approval, by %s", bots.Escape(card.Tool), bots.Escape(card.Who().String()))
 	default:
 		return nil
 	}
 	if err := t.text.end(); err != nil {
 		return err
 	}
-	return store.Mark(fmt.Errorf("%s; when it is decided, nizectl chat --resume %s goes on", why, t.s.thread.ID), store.ErrRefused)
+	return store.Mark(fmt.Errorf("%s; once it is decided, continue with nizectl chat --resume %s", why, t.s.thread.ID), store.ErrRefused)
 }
 
 func (t *turn) decide(ctx context.Context, card store.Card, d api.DecideCallRequest) {

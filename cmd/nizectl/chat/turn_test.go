@@ -202,7 +202,7 @@ func TestApproveAllIsNotEnough(t *testing.T) {
 		pressed error
 		want    string
 	}{
-		"one of two":    {nil, "waits for another yes"},
+		"one of two":    {nil, "needs another approval"},
 		"others decide": {store.Mark(errors.New("only admins can decide this"), store.ErrRefused), "only admins can decide this"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ const (
 func MCPCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "mcp", Usage: "serve MCP on standard input and output", Run: runMCP,
 		More: "MCP clients start it; nizectl connect CLIENT prints the entry for theirs. It needs no token and no\n" +
-			"port: it speaks over the control socket. What asks for a yes asks here, too."})
+			"port, because it uses the control socket. Calls that need approval are decided as usual."})
 }
 
 func runMCP(ctx context.Context, c *command.Call) error {
@@ -255,7 +255,7 @@ func (b *bridge) giveUp() error {
 			continue
 		}
 		delete(b.pending, id)
-		if err := b.write([]byte(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32000,"message":"nized stopped before it answered; nizectl audit tells what ran"}}`)); err != nil {
+		if err := b.write([]byte(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32000,"message":"nized stopped before it answered; nizectl audit shows what ran"}}`)); err != nil {
 			return err
 		}
 	}

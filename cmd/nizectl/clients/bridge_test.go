@@ -82,7 +82,7 @@ func TestBridgeOutlivesTheDaemon(t *testing.T) {
 
 		e.refuse.Store(&api.Error{Code: "no_daemon", Message: "not running"})
 		first.Close()
-		e.reads(e.out, `{"jsonrpc":"2.0","id":"a","error":{"code":-32000,"message":"nized stopped before it answered; nizectl audit tells what ran"}}`)
+		e.reads(e.out, `{"jsonrpc":"2.0","id":"a","error":{"code":-32000,"message":"nized stopped before it answered; nizectl audit shows what ran"}}`)
 		time.Sleep(3 * time.Second)
 		e.refuse.Store(nil)
 		second := <-e.dialed

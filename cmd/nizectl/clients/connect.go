@@ -30,10 +30,10 @@ func ConnectCommand(a *command.App) *cli.Command {
 	names := command.Each(clients, func(c client) string { return c.name })
 	return a.Command(command.Leaf{Name: "connect", Args: "[CLIENT]", Usage: "connect an MCP client of this machine", Names: command.Fixed(names...), Run: connect,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "write", Usage: "put it into the client's own file, which stays as it is otherwise, and keep a copy of the old one"},
-			&cli.StringFlag{Name: "file", Usage: "another `FILE` than the client's own, such as that of one project"},
-			&cli.BoolFlag{Name: "hooks", Usage: "instead of the entry: the hook by which the client asks nize before it runs its own tools (" + strings.Join(hookNames(), ", ") + ")"},
-			&cli.StringFlag{Name: "name", Value: "nize", Usage: "what the server is called there"},
+			&cli.BoolFlag{Name: "write", Usage: "write it into the client's own file, change nothing else, and keep a copy of the old file"},
+			&cli.StringFlag{Name: "file", Usage: "use this `FILE` instead of the client's own, such as a project's"},
+			&cli.BoolFlag{Name: "hooks", Usage: "instead of the entry, install the hook with which the client asks nize before it runs its own tools (" + strings.Join(hookNames(), ", ") + ")"},
+			&cli.StringFlag{Name: "name", Value: "nize", Usage: "the server's name there"},
 		},
 		More: "Without CLIENT it lists the clients, and which of them are installed here.\nIt prints the entry by which the client starts nizectl mcp, or writes it into its file.\n" +
 			"CLIENT is " + strings.Join(names, ", ") + ".\n" +
@@ -179,7 +179,7 @@ func write(out *connected, one client, name string, now time.Time) error {
 		return fmt.Errorf("making the folder: %w", err)
 	}
 	if again, _, err := readFile(path); err != nil || !bytes.Equal(again, text) {
-		return command.Failf(1, "%s changed meanwhile and was left as it is: quit %s, then again", out.File, one.title)
+		return command.Failf(1, "%s changed meanwhile and was not modified; quit %s, then try again", out.File, one.title)
 	}
 	out.Written = true
 	return writeFile(path, next, mode)

@@ -48,15 +48,15 @@ func HookCommand(a *command.App) *cli.Command {
 	}
 	return a.Command(command.Leaf{Name: "hook", Args: "CLIENT", Usage: "ask nize before a coding agent runs a tool", Names: command.Fixed(hookNames()...), Run: runHook,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "url", Usage: "a nized on another machine, by its `URL`; the token is that of --token-file or NIZE_TOKEN"},
+			&cli.StringFlag{Name: "url", Usage: "the `URL` of a nized on another machine; the token is in --token-file or NIZE_TOKEN"},
 			&cli.StringFlag{Name: "token-file", Usage: "`FILE` with a token for the API", TakesFile: true},
-			&cli.StringSliceFlag{Name: "only", Usage: "ask about these tools alone, by a `PATTERN` such as Bash or mcp__*"},
-			&cli.StringSliceFlag{Name: "skip", Usage: "leave these tools to the client's own rules, too"},
-			&cli.StringFlag{Name: "on-failure", Value: "deny", Usage: "if nize can't be asked: deny, or ask, which leaves the question to the client's own prompt"},
-			&cli.DurationFlag{Name: "wait", Value: hookWait, Usage: "how long to wait for a decision; less than the client waits for its hook"},
+			&cli.StringSliceFlag{Name: "only", Usage: "ask only about these tools, by a `PATTERN` such as Bash or mcp__*"},
+			&cli.StringSliceFlag{Name: "skip", Usage: "also leave these tools to the client's own rules"},
+			&cli.StringFlag{Name: "on-failure", Value: "deny", Usage: "if nize can't be reached: deny, or ask, which uses the client's own prompt"},
+			&cli.DurationFlag{Name: "wait", Value: hookWait, Usage: "how long to wait for a decision; less than the client's timeout for the hook"},
 		},
 		More: "The client starts it with an event on standard input; nizectl connect CLIENT --hooks writes that into its settings.\n" +
-			"If nize can't be reached, or nobody decides in time, the step is denied, and never allowed. Tools that only read are\n" +
+			"If nize can't be reached, or there is no decision in time, the step is denied, never allowed. Tools that only read are\n" +
 			"left to the client's own rules:\n  " + strings.Join(defaults, "\n  ")})
 }
 
@@ -166,7 +166,7 @@ func askAbout(ctx context.Context, c *command.Call, client agenthook.Client, e a
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookMargin) // the client may have cancelled ctx
 	defer cancel()
 	if cancelErr := to.cancel(late, got.ID); err == nil && cancelErr != nil {
-		return none, fmt.Errorf("nobody decided in time, and the ask could not be withdrawn: %w", cancelErr)
+		return none, fmt.Errorf("there was no decision in time, and the ask could not be withdrawn: %w", cancelErr)
 	}
 	return agenthook.DecisionOf(got, e.Args), err
 }
@@ -177,7 +177,7 @@ func within(ctx context.Context, limit time.Duration, do func(context.Context) e
 	defer cancel()
 	err := do(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("nize did not answer within %s: see nizectl status, then try again", limit.Round(time.Millisecond))
+		return fmt.Errorf("nize did not respond within %s; see nizectl status, then try again", limit.Round(time.Millisecond))
 	}
 	return err
 }
@@ -300,7 +300,7 @@ func newWebAsker(c *command.Call, at string) (none webAsker, err error) {
 		return none, fmt.Errorf("--url %q: use https://HOST", at)
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		return none, errors.New("--url: a token is sent over https alone, or to this machine")
+		return none, errors.New("--url: a token is only sent over https or to this machine")
 	}
 	token := c.Env("NIZE_TOKEN")
 	if file := c.Cmd.String("token-file"); file != "" {

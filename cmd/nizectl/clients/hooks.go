@@ -100,7 +100,7 @@ func hookNames() []string {
 func hookClient(one client) (client, error) {
 	f, ok := hookFiles[one.name]
 	if !ok {
-		return one, command.Usagef("--hooks: nize does not know the hooks of %s; there are %s", one.title, strings.Join(hookNames(), ", "))
+		return one, command.Usagef("--hooks: hooks of %s are not supported; supported clients: %s", one.title, strings.Join(hookNames(), ", "))
 	}
 	one.file, one.after = f.file, f.after
 	one.shape, one.unit = nil, 0
@@ -159,11 +159,11 @@ func addSource(ctx context.Context, c *command.Call, one client) {
 	}
 	switch {
 	case err == nil:
-		c.Note("%s is now a source of asks; only admins can ask by it: nizectl servers share %s --with all|group:G|user:U", one.name, one.name)
+		c.Note("%s is now a source of asks, for admins only; to share it: nizectl servers share %s --with all|group:G|user:U", one.name, one.name)
 	case errors.Is(err, store.ErrExists):
 	case errors.Is(err, api.ErrNoDaemon):
 		c.Note("nized does not run, so the source could not be added: nizectl servers add %s --external", one.name)
 	default:
-		c.Note("the source of asks is not there for you (%v); an admin adds it: nizectl servers add %s --external && nizectl servers share %s --with all", err, one.name, one.name)
+		c.Note("the source of asks is missing or not shared with you (%v); an admin can add it: nizectl servers add %s --external && nizectl servers share %s --with all", err, one.name, one.name)
 	}
 }

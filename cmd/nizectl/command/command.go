@@ -202,7 +202,7 @@ func UnknownCommand(_ context.Context, cmd *cli.Command) error {
 		}
 		return Usagef("unknown command %q: %s has %s", word, path, strings.Join(names, ", "))
 	}
-	return Usagef("say what to do: %s %s (%s --help explains them)", path, strings.Join(names, "|"), path)
+	return Usagef("name a command: %s %s (see %s --help)", path, strings.Join(names, "|"), path)
 }
 
 // shortPath returns the command without "nizectl", which begins every message anyway.

@@ -71,5 +71,5 @@ func WholeID(ctx context.Context, c *api.Client, given string, find Finder) (str
 	if more := len(found) - len(matches); more > 0 {
 		matches = append(matches, fmt.Sprintf("and %d more", more))
 	}
-	return "", Usagef("%s is the head of %d ids: %s; give more of it", given, len(found), strings.Join(matches, ", "))
+	return "", Usagef("%s is a prefix of %d ids: %s; give more characters", given, len(found), strings.Join(matches, ", "))
 }

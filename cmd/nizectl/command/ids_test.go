@@ -23,7 +23,7 @@ func TestWholeID(t *testing.T) {
 		}
 	}
 	got, err := WholeID(t.Context(), nil, "01KB", find)
-	if err == nil || got != "" || !strings.Contains(err.Error(), "01KB is the head of 2 ids: 01KB5Z3AAAAAAAAAAAAAAAAAAA (box:write by mia), 01KB5Z3BBBBBBBBBBBBBBBBBBB (box:read); give more of it") {
+	if err == nil || got != "" || !strings.Contains(err.Error(), "01KB is a prefix of 2 ids: 01KB5Z3AAAAAAAAAAAAAAAAAAA (box:write by mia), 01KB5Z3BBBBBBBBBBBBBBBBBBB (box:read); give more characters") {
 		t.Errorf("%q, %v", got, err)
 	}
 }

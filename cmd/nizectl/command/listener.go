@@ -103,7 +103,7 @@ func probeSockets(list []string, within time.Duration) []string {
 func checkListener(c net.Conn, socket string) error {
 	uid, _, err := peer.IDs(c)
 	if err != nil {
-		return fmt.Errorf("reading who listens at %s: %w", socket, err)
+		return fmt.Errorf("identifying the listener at %s: %w", socket, err)
 	}
 	if uid == 0 || int(uid) == os.Getuid() {
 		return nil
@@ -118,5 +118,5 @@ func checkListener(c net.Conn, socket string) error {
 			}
 		}
 	}
-	return &api.Error{Code: "refused", Message: fmt.Sprintf("%s listens at %s, and nothing was sent: that is neither you, nor root, nor the owner of the data directory; if it is right, say so with NIZE_DATA_DIR=DIR", api.LoginName(int(uid)), socket)}
+	return &api.Error{Code: "refused", Message: fmt.Sprintf("%s listens at %s, so nothing was sent: the listener is neither you, nor root, nor the owner of the data directory; if it is trusted, set NIZE_DATA_DIR=DIR", api.LoginName(int(uid)), socket)}
 }

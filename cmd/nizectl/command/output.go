@@ -45,8 +45,8 @@ func (a *App) Line(format string, args ...any) {
 // PageFlags returns the flags of a list that is shown in pages.
 func PageFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "limit", Usage: "so many to a page, at most 500 (default: 50)"},
-		&cli.StringFlag{Name: "cursor", Usage: "go on where the page before ended"},
+		&cli.IntFlag{Name: "limit", Usage: "entries per page, at most 500 (default: 50)"},
+		&cli.StringFlag{Name: "cursor", Usage: "continue after the previous page"},
 	}
 }
 

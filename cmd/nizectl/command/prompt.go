@@ -33,7 +33,7 @@ func (c *Call) Confirm(format string, args ...any) error {
 	}
 	question := display.Clean(fmt.Sprintf(format, args...))
 	if !c.InTTY || !c.ErrTTY {
-		return Usagef("%s Nobody is there to ask: say --yes", question)
+		return Usagef("%s There is no terminal to ask at; use --yes", question)
 	}
 	return c.Ask(question)
 }
@@ -127,7 +127,7 @@ func (a *App) SecretLine(what string) (string, error) {
 // input, is none.
 func (a *App) OptionalLine(what string) (string, error) {
 	if a.InTTY {
-		text, err := a.promptHidden(what, "not shown; none: Enter")
+		text, err := a.promptHidden(what, "not shown; press Enter for none")
 		if err != nil || strings.TrimSpace(text) == "" {
 			return "", err
 		}
@@ -195,9 +195,9 @@ func CheckSecret(what, text string) (string, error) {
 	text = strings.TrimRight(text, "\r\n")
 	switch {
 	case strings.TrimSpace(text) == "":
-		return "", Usagef("%s is empty: give it on standard input, as in `< key.txt`, or at the prompt", what)
+		return "", Usagef("%s is empty: pass it on standard input, as in `< key.txt`, or at the prompt", what)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return "", Usagef("%s is not text: give it as UTF-8", what)
+		return "", Usagef("%s is not valid UTF-8 text", what)
 	}
 	return text, nil
 }

@@ -62,7 +62,7 @@ func connect(ctx context.Context, c *command.Call, d double) error {
 		if err != nil {
 			why = display.Clean(err.Error())
 		}
-		return command.Failf(api.ExitNoDaemon, "%s; what was connected before is put back when nized starts, if it is not yet", why)
+		return command.Failf(api.ExitNoDaemon, "%s; the previous connection is restored when nized starts, unless it already is", why)
 	case <-ctx.Done():
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
@@ -71,7 +71,7 @@ func connect(ctx context.Context, c *command.Call, d double) error {
 	release()
 	<-ended
 	if err != nil && !errors.Is(err, store.ErrNotFound) { // returned if nothing had begun
-		return command.Failf(api.ExitCode(err), "nized could not put back what was before: %s; it tries again when it starts, and before the next nizectl dev %s --connect", display.Clean(err.Error()), d.name)
+		return command.Failf(api.ExitCode(err), "nized could not restore the previous connection: %s; it tries again when it starts, and before the next nizectl dev %s --connect", display.Clean(err.Error()), d.name)
 	}
 	c.Note("nized is as it was before")
 	return nil
@@ -86,12 +86,12 @@ func printConnected(c *command.Call, d double, made api.ConnectedDouble) (err er
 	}
 	c.Line("nized is connected to a pretended %s, until Ctrl-C. Open in a browser: %s", d.title, d.out.Page)
 	c.Line("")
-	c.Line("The first line to send stands there already, and makes you an admin: %s", display.Clean(made.Send))
+	c.Line("The first message is already entered there and makes you an admin: %s", display.Clean(made.Send))
 	if made.Mended {
-		c.Note("an earlier run had been cut off; what it left was put back first")
+		c.Note("an earlier run was interrupted; its changes were undone first")
 	}
 	if made.Away != "" {
-		c.Note("nized is away from %s meanwhile: what people write there is answered when this has ended", display.Clean(made.Away))
+		c.Note("nized is disconnected from %s meanwhile; it answers messages there when this has ended", display.Clean(made.Away))
 	}
 	return printed(c, nil)
 }

@@ -31,15 +31,15 @@ import (
 // Command is the group of commands.
 func Command(a *command.App) *cli.Command {
 	return command.Group("dev", "try the chat front ends without an account", a.Command(command.Leaf{
-		Name: "slack", Usage: "serve a pretended Slack and its page", Run: devSlack,
-		More: "A workspace in memory: channels, threads, dialogs, commands, App Home, with Slack's limits\n" +
+		Name: "slack", Usage: "serve a simulated Slack and its page", Run: devSlack,
+		More: "A workspace in memory with channels, threads, dialogs, commands and App Home, and with Slack's limits\n" +
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",
 		Flags: []cli.Flag{
 			listenFlag(), connectFlag("Slack"),
 			&cli.StringFlag{Name: "http", Usage: "the app is at this base `URL` in HTTP mode, instead of Socket Mode"},
 		}}), a.Command(command.Leaf{
-		Name: "discord", Usage: "serve a pretended Discord and its page", Run: devDiscord,
+		Name: "discord", Usage: "serve a simulated Discord and its page", Run: devDiscord,
 		More: "A server in memory: channels, threads, dialogs, commands, with Discord's limits, rate limits\n" +
 			"and error codes. It is gone when the command ends (Ctrl-C). No account is needed, and\n" +
 			"nothing leaves the machine.",
@@ -52,7 +52,7 @@ func listenFlag() cli.Flag {
 }
 
 func connectFlag(title string) cli.Flag {
-	return &cli.BoolFlag{Name: "connect", Usage: "connect nized's bot on " + title + " to it; at the end its account and address are put back as they were, and its pretended people are removed"}
+	return &cli.BoolFlag{Name: "connect", Usage: "connect nized's bot on " + title + " to it; at the end its account and address are restored, and the simulated people are removed"}
 }
 
 // pretended is the --json output of dev.
@@ -92,7 +92,7 @@ func devSlack(ctx context.Context, c *command.Call) error {
 		}
 		if u, err := url.Parse(at); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			listener.Close()
-			return command.Usagef("--http %q is not the address of an app: give http://127.0.0.1:19560", at)
+			return command.Usagef("--http %q is not the base URL of an app, such as http://127.0.0.1:19560", at)
 		}
 	}
 	slack := slacktest.New(slacktest.Options{
@@ -162,7 +162,7 @@ func untilInterrupted(ctx context.Context, c *command.Call, d double) (err error
 		c.Line("To connect nized to it (nizectl dev %s --connect does, and undoes it at the end):", d.name)
 		c.Line("  nizectl config set %s.api_url %s", d.name, d.out.APIURL)
 		c.Line("  %s", d.other)
-		c.Line("and to leave it again: nizectl bots %[1]s disconnect --yes; nizectl config unset %[1]s.api_url", d.name)
+		c.Line("and to disconnect it again: nizectl bots %[1]s disconnect --yes; nizectl config unset %[1]s.api_url", d.name)
 	}
 	if err := printed(c, err); err != nil {
 		return err
@@ -196,7 +196,7 @@ func listenLoopback(address string) (net.Listener, error) {
 		return nil, command.Usagef("--listen %q is not an address: give 127.0.0.1:PORT", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, command.Usagef("--listen %q is not on the loopback: give 127.0.0.1:PORT; anyone who reaches the page acts as anybody", address)
+		return nil, command.Usagef("--listen %q is not on the loopback: give 127.0.0.1:PORT; anyone who reaches the page can act as any person", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

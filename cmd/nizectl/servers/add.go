@@ -20,12 +20,12 @@ func addServerCommand(a *command.App) *cli.Command {
 	flags := append([]cli.Flag{
 		&cli.StringFlag{Name: "url", Usage: "the server's `URL`, instead of a command"},
 		&cli.StringFlag{Name: "openapi", Usage: "an OpenAPI document, `URL|FILE`, whose operations become the tools"},
-		&cli.StringFlag{Name: "base-url", Usage: "where the service of the document is, as a `URL` (default: what the document says)"},
+		&cli.StringFlag{Name: "base-url", Usage: "the `URL` of the document's service (default: from the document)"},
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse (default: stdio for a command, http for a URL)"},
 		&cli.StringSliceFlag{Name: "header", Usage: `header as 'K: V' or K=V; V may be {"secret_key":"NAME"}, a credential of the server`},
-		&cli.StringSliceFlag{Name: "header-secret", Usage: "header `K`, or query:NAME of an OpenAPI service, whose value is asked for, or read as a line of standard input"},
+		&cli.StringSliceFlag{Name: "header-secret", Usage: "header `K`, or query:NAME of an OpenAPI service, whose value is prompted for, or read as a line of standard input"},
 		&cli.StringSliceFlag{Name: "env", Usage: `variable as K=V; V may be {"secret_key":"NAME"}`},
-		&cli.StringSliceFlag{Name: "env-secret", Usage: "variable `K` whose value is asked for, or read as a line of standard input"},
+		&cli.StringSliceFlag{Name: "env-secret", Usage: "variable `K` whose value is prompted for, or read as a line of standard input"},
 		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
 		&cli.BoolFlag{Name: "external", Usage: "a source of asks: its tools run elsewhere, and their program asks nize first"},
 		&cli.BoolFlag{Name: "force", Usage: "keep it even if it can't be reached now"},
@@ -112,7 +112,7 @@ func serverFromFlags(c *command.Call) (api.AddServerRequest, []secret, error) {
 	}
 	for _, flag := range []string{"version", "kind", "arg"} {
 		if c.Cmd.IsSet(flag) {
-			return none, nil, command.Usagef("--%s does nothing without --registry", flag)
+			return none, nil, command.Usagef("--%s has no effect without --registry", flag)
 		}
 	}
 	s := store.Server{Name: c.Arg(0), Cwd: c.Cmd.String("cwd"), URL: c.Cmd.String("url")}
@@ -196,7 +196,7 @@ func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	case len(argv) > 1 && isURL(argv[0]):
 		return command.Usagef("a URL takes no arguments, but %s is followed by %q", argv[0], argv[1])
 	case len(argv) > 0 && (strings.Contains(argv[0], "://") && !isURL(argv[0]) || hostAndPort.MatchString(argv[0])):
-		return command.Usagef("%s is no command; if it is the address of a server, give it with http:// or https://", argv[0])
+		return command.Usagef("%s is not a command; if it is a server's URL, begin it with http:// or https://", argv[0])
 	case s.URL == "" && len(argv) == 0:
 		return command.Usagef("servers add needs a command after -- or --url: nizectl servers add %s -- COMMAND, or --url URL", s.Name)
 	case s.URL != "":
@@ -219,7 +219,7 @@ func setWhere(c *command.Call, s *store.Server, argv []string) error {
 	}
 	for i, arg := range argv {
 		if store.LooksSecret(arg) {
-			return command.Usagef("word %d of the command looks like a key; everybody on this machine can read a command line: give it with --env-secret NAME", i+1)
+			return command.Usagef("word %d of the command looks like a key, and anyone on this machine can read a command line; pass it with --env-secret NAME", i+1)
 		}
 	}
 	s.Command, s.Args = resolve(c, argv[0]), argv[1:]
@@ -240,7 +240,7 @@ func setDocument(c *command.Call, s *store.Server, argv []string) error {
 	case document == "" && s.Document == "":
 		return command.Usagef("--base-url needs --openapi: the document that describes the service there")
 	case len(argv) > 0 || s.URL != "":
-		return command.Usagef("--openapi stands alone: give the service's address with --base-url, and no command")
+		return command.Usagef("--openapi can't be combined with these; give the service's URL with --base-url, and no command")
 	case s.Transport != "" && s.Transport != store.OpenAPI:
 		return command.Usagef("--transport %s does not fit --openapi", s.Transport)
 	case s.Cwd != "":
@@ -279,7 +279,7 @@ func checkAddress(flag, raw string) error {
 		secretQuery = secretQuery || store.SecretValue(key, strings.Join(vals, ""))
 	}
 	if u.User != nil || secretQuery || store.LooksSecret(raw) {
-		return command.Usagef("--%s holds what looks like a key: give it with --header-secret NAME", flag)
+		return command.Usagef("--%s contains what looks like a key; pass it with --header-secret NAME", flag)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func summarize(c *command.Call, server string, held []api.TrustView) {
 			about += "; " + f
 		}
 		if len(t.ViewSends) > 0 {
-			about += "; its view can send what it is given elsewhere"
+			about += "; its view can send its data elsewhere"
 		}
 		c.Line("  %s  %s", display.Clean(t.Tool), c.Wrap(display.Clean(about), 6))
 	}

@@ -20,10 +20,10 @@ func editServerCommand(a *command.App) *cli.Command {
 		&cli.StringFlag{Name: "transport", Usage: "stdio, http or sse"},
 		&cli.StringFlag{Name: "cwd", Usage: "the command's working `DIRECTORY`"},
 		&cli.StringSliceFlag{Name: "header", Usage: "set the header 'K: V' or K=V; the others stay"},
-		&cli.StringSliceFlag{Name: "header-secret", Usage: "set the header `K`, or query:NAME of an OpenAPI service, to a value that is asked for, or read as a line of standard input"},
+		&cli.StringSliceFlag{Name: "header-secret", Usage: "set the header `K`, or query:NAME of an OpenAPI service, to a value that is prompted for, or read as a line of standard input"},
 		&cli.StringSliceFlag{Name: "no-header", Usage: "remove the header `K`"},
 		&cli.StringSliceFlag{Name: "env", Usage: "set the variable K=V; the others stay"},
-		&cli.StringSliceFlag{Name: "env-secret", Usage: "set the variable `K` to a value that is asked for, or read as a line of standard input"},
+		&cli.StringSliceFlag{Name: "env-secret", Usage: "set the variable `K` to a value that is prompted for, or read as a line of standard input"},
 		&cli.StringSliceFlag{Name: "no-env", Usage: "remove the variable `K`"},
 	}, serverFlags()...)
 	return a.Command(command.Leaf{Name: "edit", Args: "NAME [--] [COMMAND...]", Usage: "change a server's settings, or how it is reached", Names: command.ServerNames, Flags: flags, Run: editServer,

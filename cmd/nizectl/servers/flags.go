@@ -15,23 +15,23 @@ import (
 // serverFlags returns the flags for a server's settings, for add and edit.
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "title", Usage: "what people and models read beside the name (default: what the server calls itself)"},
+		&cli.StringFlag{Name: "title", Usage: "a title for people and models (default: the server's own)"},
 		&cli.StringFlag{Name: "description", Usage: "what the server is for, in a sentence"},
-		&cli.StringFlag{Name: "domain", Usage: "the field its tools belong to (default: its name)"},
+		&cli.StringFlag{Name: "domain", Usage: "the domain of its tools (default: its name)"},
 		&cli.StringFlag{Name: "timeout", Usage: "of one call, such as 30s or 5m"},
 		&cli.StringFlag{Name: "start-timeout", Usage: "to start and initialize, such as 5m (default: 3m for npx, uvx, docker and others that install first, else 30s, for a URL 10s); 0s is the default"},
 		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once (default: 8)"},
-		&cli.StringFlag{Name: "approval", Usage: "when its calls need a yes: auto, always or never"},
+		&cli.StringFlag{Name: "approval", Usage: "when its calls need approval: auto, always or never"},
 		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey"},
 		&cli.StringFlag{Name: "credential", Usage: "the declared credential `ID` that it is called with, in its header Authorization; K=ID for another header, or a variable of a command"},
-		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, several with commas, or such as '2 of group:ops not requester'; empty is the default"},
-		&cli.BoolFlag{Name: "trust-annotations", Usage: "believe what it says of its tools (read-only and so on)"},
-		&cli.BoolFlag{Name: "untrusted-output", Usage: "what its tools return taints the conversation"},
-		&cli.BoolFlag{Name: "private", Usage: "in a channel, what its tools return goes to who asked alone"},
+		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, comma-separated, or such as '2 of group:ops not requester'; empty is the default"},
+		&cli.BoolFlag{Name: "trust-annotations", Usage: "trust its claims about its tools (read-only and so on)"},
+		&cli.BoolFlag{Name: "untrusted-output", Usage: "its tools' results taint the conversation"},
+		&cli.BoolFlag{Name: "private", Usage: "in a channel, only the requester sees its tools' results"},
 		&cli.BoolFlag{Name: "accept-new", Usage: "accept tools that it adds later"},
-		&cli.BoolFlag{Name: "keep-alive", Usage: "never close it for being idle"},
+		&cli.BoolFlag{Name: "keep-alive", Usage: "never close it when idle"},
 		&cli.StringFlag{Name: "idle-timeout", Usage: "close it after so long without a call, such as 10m (default: 10m for a command, never for a URL)"},
-		&cli.StringFlag{Name: "memory-limit", Usage: "kill a command that holds more, such as 512MiB (the default; Linux only)"},
+		&cli.StringFlag{Name: "memory-limit", Usage: "kill a command that uses more memory, such as 512MiB (the default; Linux only)"},
 		&cli.StringFlag{Name: "rate-limit", Usage: "calls in an interval, such as 60/1m; 0 is no limit"},
 		&cli.StringSliceFlag{Name: "allow", Usage: "`TOOL` or pattern that may be used, of an OpenAPI document also a method and a path, such as 'GET /users*'; may be repeated (default: all)"},
 	}
@@ -84,7 +84,7 @@ func credentialValue(c *command.Call, over store.Transport) ([]string, error) {
 	k, id, ok := strings.Cut(c.Cmd.String("credential"), "=")
 	switch {
 	case !ok && over == store.Stdio:
-		return nil, command.Usagef("--credential %s: say which variable of the command has it, such as --credential API_KEY=%s", k, k)
+		return nil, command.Usagef("--credential %s: name the variable of the command, such as --credential API_KEY=%s", k, k)
 	case !ok:
 		k, id = "Authorization", k
 	}

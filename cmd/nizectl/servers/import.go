@@ -20,8 +20,8 @@ func importFileCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{
 		Name: "import", Args: "FILE", Usage: "register the servers of another MCP client's file", Run: importFile,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "dry-run", Usage: "judge the file, but contact and store nothing"},
-			&cli.BoolFlag{Name: "force", Usage: "keep those, too, that can't be reached now"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "check the file, but contact and store nothing"},
+			&cli.BoolFlag{Name: "force", Usage: "also keep servers that can't be reached now"},
 		},
 		More: "nizectl servers import ~/.cursor/mcp.json\n" +
 			"nizectl servers import ~/.claude.json --dry-run\n" +
@@ -132,7 +132,7 @@ func importEnd(c *command.Call, lines []api.ImportLine, dry bool) error {
 		}
 	}
 	if len(bad) > 0 {
-		return command.Failf(api.ExitFailed, "%s of %s not taken over: %s", fmt.Sprint(len(bad)), command.Count(len(lines), "server"), strings.Join(bad, ", "))
+		return command.Failf(api.ExitFailed, "%s of %s not imported: %s", fmt.Sprint(len(bad)), command.Count(len(lines), "server"), strings.Join(bad, ", "))
 	}
 	return nil
 }

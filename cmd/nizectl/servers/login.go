@@ -16,15 +16,15 @@ import (
 func loginCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "login", Args: "NAME", Usage: "sign in at a server with OAuth, in a browser", Names: command.ServerNames, Run: logIn,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "user", Usage: "for one `PERSON` alone, who goes on in their own browser (default: shared by everybody)"},
+			&cli.StringFlag{Name: "user", Usage: "for one `PERSON` only, who continues in their own browser (default: shared by everyone)"},
 			&cli.StringFlag{Name: "team", Usage: "for the `TEAM` with that id"},
-			&cli.StringFlag{Name: "client-id", Usage: "the `ID` that the sign-in service's operator gave out; its secret is asked for"},
+			&cli.StringFlag{Name: "client-id", Usage: "the client `ID` registered at the sign-in service; its secret is prompted for"},
 			&cli.StringSliceFlag{Name: "scope", Usage: "ask for this `SCOPE` and no others; may be repeated"},
-			&cli.BoolFlag{Name: "pkce-unlisted", Usage: "use a sign-in service that does not list PKCE with S256, now and later, because its operator says that it supports it"},
-			&cli.BoolFlag{Name: "no-resource", Usage: "don't say which server the token is for, now and later: there are sign-in services that refuse that (Microsoft Entra ID)"},
+			&cli.BoolFlag{Name: "pkce-unlisted", Usage: "use a sign-in service that does not advertise PKCE with S256, now and later, because its operator confirms that it supports it"},
+			&cli.BoolFlag{Name: "no-resource", Usage: "don't send which server the token is for, now and later, because some sign-in services refuse that (Microsoft Entra ID)"},
 			PasteFlag(),
-			&cli.BoolFlag{Name: "status", Usage: "show the login that there is"},
-			&cli.BoolFlag{Name: "forget", Usage: "forget the login, and revoke it where that is possible"},
+			&cli.BoolFlag{Name: "status", Usage: "show the current login"},
+			&cli.BoolFlag{Name: "forget", Usage: "delete the login, and revoke it if possible"},
 			command.YesFlag(),
 		},
 		More: "nizectl servers login tracker\nnizectl servers login tracker --user ann\nnizectl servers login tracker --client-id nize-4711 < secret.txt\nnizectl servers login tracker --status"})
@@ -37,7 +37,7 @@ func logIn(ctx context.Context, c *command.Call) error {
 	case login.User != "" && login.Team != "":
 		return command.Usagef("--user and --team: a login is for one of them")
 	case status && forget, (status || forget) && (c.Cmd.Bool("paste") || c.Cmd.IsSet("client-id") || c.Cmd.IsSet("scope") || c.Cmd.Bool("pkce-unlisted") || c.Cmd.Bool("no-resource")):
-		return command.Usagef("--status and --forget stand alone, or with --user or --team")
+		return command.Usagef("--status and --forget can only be combined with --user or --team")
 	case status:
 		return showLogin(ctx, c, login)
 	case forget:
@@ -76,7 +76,7 @@ func ShowFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 
 // PasteFlag returns the flag for [PasteFlow].
 func PasteFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "paste", Usage: "for a browser that does not reach nize: read the address where it ended from standard input"}
+	return &cli.BoolFlag{Name: "paste", Usage: "for a browser that can't reach nize: read the URL where it ended from standard input"}
 }
 
 // PasteFlow completes a login with the URL at which the browser ended.
@@ -90,7 +90,7 @@ func PasteFlow(ctx context.Context, c *command.Call, flow api.LoginFlow) error {
 			return err
 		}
 	}
-	address, err := c.AskLine("the address at which the browser ended, whatever the page says: ")
+	address, err := c.AskLine("the URL at which the browser ended, whatever the page shows: ")
 	if err != nil {
 		return err
 	}
@@ -168,5 +168,5 @@ func forgetLogin(ctx context.Context, c *command.Call, req api.LoginRequest) err
 	if v.Revoked {
 		return c.Report(v, "the login at %s is forgotten, and revoked", req.Name)
 	}
-	return c.Report(v, "the login at %s is forgotten; its sign-in service was not told", req.Name)
+	return c.Report(v, "the login at %s is deleted; it could not be revoked at the sign-in service", req.Name)
 }

@@ -25,10 +25,10 @@ import (
 func searchRegistryCommand(a *command.App) *cli.Command {
 	return a.Command(command.Leaf{Name: "search", Args: "WORD", Usage: "search the MCP registry for servers", Run: searchRegistry,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "limit", Usage: "servers to a page, at most 100 (default: 30)"},
-			&cli.StringFlag{Name: "cursor", Usage: "go on where the page before ended"},
+			&cli.IntFlag{Name: "limit", Usage: "servers per page, at most 100 (default: 30)"},
+			&cli.StringFlag{Name: "cursor", Usage: "continue after the previous page"},
 		},
-		More: "It asks the registry that the setting registry.url names, by a part of the server's name.\nnizectl servers add --registry NAME adds one."})
+		More: "It queries the registry in the setting registry.url by a part of the server's name.\nnizectl servers add --registry NAME adds one."})
 }
 
 func searchRegistry(ctx context.Context, c *command.Call) error {
@@ -69,9 +69,9 @@ func kindsOf(s api.RegistryServer) []string {
 func registryFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "registry", Usage: "`SERVER` of the MCP registry, instead of a command; see servers search"},
-		&cli.StringFlag{Name: "version", Usage: "of it, where not the latest; what is added stays at that version"},
-		&cli.StringFlag{Name: "kind", Usage: "npm, pypi, oci, nuget or remote, where it has several"},
-		&cli.StringSliceFlag{Name: "arg", Usage: "argument of it as NAME=V; others are asked for"},
+		&cli.StringFlag{Name: "version", Usage: "of the server (default: the latest); it stays at that version"},
+		&cli.StringFlag{Name: "kind", Usage: "npm, pypi, oci, nuget or remote, if the server offers several"},
+		&cli.StringSliceFlag{Name: "arg", Usage: "an argument of the server as NAME=V; others are prompted for"},
 		&cli.BoolFlag{Name: "yes", Usage: "don't ask"}, // without -y: if -- was forgotten, the server command's own -y must not confirm this
 	}
 }
@@ -82,7 +82,7 @@ func addFromRegistry(ctx context.Context, c *command.Call) (api.AddServerRequest
 	none := api.AddServerRequest{}
 	for _, flag := range []string{"url", "transport", "cwd"} {
 		if c.Cmd.IsSet(flag) {
-			return none, nil, command.Usagef("--%s does nothing with --registry, which says how the server is reached", flag)
+			return none, nil, command.Usagef("--%s has no effect with --registry, which determines how the server is reached", flag)
 		}
 	}
 	if len(c.Args) > 1 {
@@ -97,7 +97,7 @@ func addFromRegistry(ctx context.Context, c *command.Call) (api.AddServerRequest
 		name = localName(from.Name)
 	}
 	if err := store.CheckSlug(name); err != nil {
-		return none, nil, fmt.Errorf("%w; say what it is called here: nizectl servers add NAME --registry %s", err, printable.ShellWord(from.Name))
+		return none, nil, fmt.Errorf("%w; choose its name here: nizectl servers add NAME --registry %s", err, printable.ShellWord(from.Name))
 	}
 	if _, err := api.GetServer.Call(ctx, c.API, api.ServerRequest{Name: name}); err == nil {
 		return none, nil, command.Failf(api.ExitConflict, "server %q already exists; to change it: nizectl servers edit %s; to add this one under another name: nizectl servers add NAME --registry %s", name, name, printable.ShellWord(from.Name))
@@ -175,7 +175,7 @@ func newInstall(c *command.Call, from api.RegistryServer) (*install, error) {
 				return nil, command.Usagef("--%s %s: want NAME=V", flag, word)
 			}
 			if store.SecretValue(name, value) {
-				return nil, command.Usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --env-secret or --header-secret %s, which asks or reads a line of standard input", flag, name, name)
+				return nil, command.Usagef("--%s %s contains what looks like a key, and anyone on this machine can read a command line; use --env-secret or --header-secret %s, which prompts or reads a line of standard input", flag, name, name)
 			}
 			in.given[name] = append(in.given[name], value)
 		}
@@ -286,7 +286,7 @@ func packageCommand(p api.RegistryPackage) (none runtime, err error) {
 	case p.Transport.Type != "" && p.Transport.Type != "stdio":
 		return none, fmt.Errorf("its %s package listens on %s by itself: start it, and add its address with --url", kind, display.Clean(p.Transport.Type))
 	case !slices.Contains(homes[p.Type], strings.TrimSuffix(p.BaseURL, "/")):
-		return none, fmt.Errorf("its %s package is at %s, where packages of that kind are not taken from", kind, display.Clean(p.BaseURL))
+		return none, fmt.Errorf("its %s package is at %s, which is not a supported source for that kind", kind, display.Clean(p.BaseURL))
 	case max(len(p.Identifier), len(p.Version)) > 301 || !identifier.MatchString(p.Identifier) || p.Version != "" && !identifier.MatchString(p.Version):
 		return none, fmt.Errorf("its %s package has a name that no package has: %s", kind, display.Clean(p.Identifier))
 	}
@@ -423,7 +423,7 @@ func (in *install) argumentOnce(a api.RegistryArgument, name string) ([]string, 
 		return nil, err
 	}
 	if secretText || store.LooksSecret(text) {
-		return nil, command.Failf(api.ExitFailed, "%s can't be added: its argument %s is a key, and everybody on the machine can read a command line", in.from.Name, display.Clean(name))
+		return nil, command.Failf(api.ExitFailed, "%s can't be added: its argument %s is a key, and anyone on the machine can read a command line", in.from.Name, display.Clean(name))
 	}
 	if a.Type == "named" && a.Name != "" {
 		return []string{a.Name, text}, nil
@@ -442,7 +442,7 @@ func (in *install) value(name, what string, v api.RegistryInput) (text string, s
 	if all := in.given[name]; len(all) > 0 {
 		given := all[len(all)-1]
 		if len(v.Choices) > 0 && !slices.Contains(v.Choices, given) {
-			return "", false, command.Usagef("%s: %q is none of %s", label, given, strings.Join(v.Choices, ", "))
+			return "", false, command.Usagef("%s: %q is not one of %s", label, given, strings.Join(v.Choices, ", "))
 		}
 		return given, v.Secret, nil
 	}

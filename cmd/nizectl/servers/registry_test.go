@@ -61,7 +61,7 @@ func TestInstall(t *testing.T) {
 			want: "io.github.acme/files 1.2.3 runs npx -y --loglevel error @acme/files@1.2.3 /a '/b c' --mode ro with DEBUG=1, KEY (sealed)", sealed: "KEY=s3cret"},
 		"nobody there": {from: files, says: []string{"secret variable KEY: Your key=>s3cret"}, want: "argument folder is needed: What may be read: give it with --arg folder=V"},
 		"no such choice": {from: files, given: map[string][]string{"folder": {"/a"}, "--mode": {"rx"}}, says: []string{"secret variable KEY: Your key=>s3cret"},
-			want: `argument --mode: "rx" is none of ro, rw`},
+			want: `argument --mode: "rx" is not one of ro, rw`},
 		"no such argument":          {from: files, given: map[string][]string{"folder": {"/a"}, "fodler": {"/a"}}, says: []string{"secret variable KEY: Your key=>x"}, want: "has no argument, variable or header fodler"},
 		"pypi":                      {from: `{"name":"n","version":"2","packages":[{"registryType":"pypi","identifier":"acme-mcp","version":"2.0.0","transport":{"type":"stdio"}}]}`, want: "n 2 runs uvx acme-mcp@2.0.0"},
 		"pipx":                      {from: `{"name":"n","version":"2","packages":[{"registryType":"pypi","identifier":"acme-mcp","version":"2.0.0","runtimeHint":"pipx"}]}`, want: "n 2 runs pipx run acme-mcp==2.0.0"},

@@ -31,7 +31,7 @@ func Command(a *command.App) *cli.Command {
 		editServerCommand(a),
 		a.Command(command.Leaf{Name: "test", Args: "NAME", Usage: "connect to a server and name the step that fails", Names: command.ServerNames, Run: testServer}),
 		a.Command(command.Leaf{Name: "logs", Args: "NAME", Usage: "show what a stdio server wrote to standard error", Names: command.ServerNames,
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what comes"}}, Run: showLogs}),
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep printing new output"}}, Run: showLogs}),
 		a.Command(command.Leaf{Name: "restart", Args: "NAME", Usage: "close a server's sessions and open new ones", Names: command.ServerNames, Run: restartServer}),
 		a.Command(command.Leaf{Name: "trust", Args: "NAME [TOOL]", Usage: "show what changed in a server's tools and accept it", Names: command.ServerNames,
 			More:  "It begins with a summary. A terminal shows every line of the changes before it asks, in $PAGER if they are long; elsewhere --full prints them.",
@@ -39,8 +39,8 @@ func Command(a *command.App) *cli.Command {
 		a.Command(command.Leaf{Name: "share", Args: "NAME", Usage: "set who may use a server besides admins", Names: command.ServerNames,
 			Flags: []cli.Flag{&cli.StringSliceFlag{Name: "with", Usage: "`WHO`: all, group:G, user:U, project:P or nobody; may be repeated"}}, Run: shareServer}),
 		loginCommand(a),
-		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "switch a server on", Names: command.ServerNames, Run: switchTo(true)}),
-		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "switch a server off and keep it", Names: command.ServerNames, Run: switchTo(false)}),
+		a.Command(command.Leaf{Name: "enable", Args: "NAME", Usage: "enable a server", Names: command.ServerNames, Run: switchTo(true)}),
+		a.Command(command.Leaf{Name: "disable", Args: "NAME", Usage: "disable a server and keep it", Names: command.ServerNames, Run: switchTo(false)}),
 		a.Command(command.Leaf{Name: "remove", Args: "NAME", Usage: "remove a server and its tools", Names: command.ServerNames,
 			Flags: []cli.Flag{command.YesFlag()}, Run: removeServer}),
 	)
@@ -256,7 +256,7 @@ func testServer(ctx context.Context, c *command.Call) error {
 // probeFailure returns an error with the failed step and a remedy.
 func probeFailure(c *command.Call, p api.Probe) error {
 	if p.Stderr != "" && !c.JSON {
-		c.Note("what it wrote to standard error:")
+		c.Note("its standard error:")
 		fmt.Fprintln(c.Err, display.CleanLines(command.Indent(p.Stderr)))
 	}
 	for _, s := range p.Steps {
@@ -376,7 +376,7 @@ func shareServer(ctx context.Context, c *command.Call) error {
 	}
 	if slices.Contains(with, "nobody") {
 		if len(with) > 1 {
-			return command.Usagef("--with nobody can't be joined with others")
+			return command.Usagef("--with nobody can't be combined with others")
 		}
 		with = []string{}
 	}

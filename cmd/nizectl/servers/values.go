@@ -57,7 +57,7 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 		}
 		v := readValue(text)
 		if bare := strings.TrimPrefix(k, store.QueryPrefix); !v.Hidden() && (store.SecretValue(bare, text) || store.LooksSecret(bare)) {
-			return nil, command.Usagef("--%s %s holds what looks like a key; everybody on this machine can read a command line: use --%s-secret %s, which asks or reads a line of standard input", flag, plainName(k), flag, plainName(k))
+			return nil, command.Usagef("--%s %s contains what looks like a key, and anyone on this machine can read a command line; use --%s-secret %s, which prompts or reads a line of standard input", flag, plainName(k), flag, plainName(k))
 		}
 		if strings.ContainsAny(text, "\x00\r\n") {
 			return nil, command.Usagef("--%s %s holds a line break or a zero byte", flag, plainName(k))
@@ -68,7 +68,7 @@ func readValues(flag string, plain, hidden []string) (map[string]store.Value, er
 	}
 	for _, k := range hidden {
 		if name, _, ok := splitPair(flag, k); ok {
-			return nil, command.Usagef("--%s-secret takes a name alone, never a value: --%s-secret %s asks, or reads a line of standard input", flag, flag, plainName(name))
+			return nil, command.Usagef("--%s-secret takes only a name, never a value: --%s-secret %s prompts, or reads a line of standard input", flag, flag, plainName(name))
 		}
 		if err := put(k, store.Value{SecretKey: k}); err != nil {
 			return nil, err

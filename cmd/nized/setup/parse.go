@@ -42,7 +42,7 @@ func parseModel(text, base string) (*api.AddProviderRequest, string, error) {
 	}
 	if strings.EqualFold(text, None) {
 		if base != "" {
-			return nil, "", command.Usagef("--base-url does nothing without --model NAME")
+			return nil, "", command.Usagef("--base-url has no effect without --model NAME")
 		}
 		return nil, "", nil
 	}
@@ -77,7 +77,7 @@ func parseServer(text, name string) (*store.Server, error) {
 	switch {
 	case strings.EqualFold(text, None):
 		if name != "" {
-			return nil, command.Usagef("--server-name does nothing without a server")
+			return nil, command.Usagef("--server-name has no effect without a server")
 		}
 		return nil, nil
 	case strings.EqualFold(text, Example):
@@ -109,7 +109,7 @@ func parseServer(text, name string) (*store.Server, error) {
 	}
 	s.Transport, s.Command, s.Args, s.Name = store.Stdio, locate(words[0]), words[1:], orElse(name, nameOfCommand(words))
 	if s.Command == "" {
-		return nil, command.Usagef("there is no program %s on the PATH, nor beside nized", words[0])
+		return nil, command.Usagef("program %s is neither on the PATH nor beside nized", words[0])
 	}
 	return s, checkServerName(s.Name)
 }

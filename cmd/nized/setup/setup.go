@@ -44,7 +44,7 @@ const (
 var (
 	adminQuestion  = "\n1. Who is the admin? A name; the link signs this person in."
 	modelQuestion  = "\n2. Which model answers? SERVICE or SERVICE/MODEL, where SERVICE is one of\n   " + services + ";\n   or a URL; or " + None + ": then a built-in planner finds and calls tools."
-	serverQuestion = "\n3. A first MCP server? A command line or a URL; or " + Example + ", the small one that\n   comes with nize (time, units, notes); or " + None + "."
+	serverQuestion = "\n3. A first MCP server? A command line or a URL; or " + Example + ", the small one\n   included in nize (time, units, notes); or " + None + "."
 )
 
 // Plan is a valid set of answers, not applied yet.
@@ -61,7 +61,7 @@ type Plan struct {
 func Ask(a *command.App, given Answers, you string) (*Plan, error) {
 	q := question{a: a, asks: a.InTTY && a.ErrTTY}
 	if q.asks && (given.Admin == "" || given.Model == "" || given.Server == "") {
-		fmt.Fprintln(a.Err, "Three questions; Enter takes what is in brackets. nizectl can change it later.")
+		fmt.Fprintln(a.Err, "Three questions; Enter accepts the answer in brackets. nizectl can change it later.")
 	}
 	p := &Plan{}
 	var err error
@@ -119,7 +119,7 @@ func (q question) answer(given, fallback, text string, check func(string) error)
 func (q question) key(p *api.AddProviderRequest, file string) error {
 	switch {
 	case p == nil && file != "":
-		return command.Usagef("--key-file does nothing without --model")
+		return command.Usagef("--key-file has no effect without --model")
 	case p == nil:
 		return nil
 	}
