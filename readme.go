@@ -16,36 +16,36 @@ var pages embed.FS
 // Topic is one page.
 type Topic struct{ Name, About, Path string }
 
-// Topics are the pages in the order in which a newcomer may read them.
+// Topics are the pages in reading order for a newcomer.
 var Topics = []Topic{
 	{"nize", "what it is, and a tour", "README.md"},
 	{"cli", "everyday work: servers, tools, chat, tokens, people", "cmd/nizectl/README.md"},
 	{"slack", "set up Slack; what people can say; channels; limits", "bots/slack/README.md"},
-	{"discord", "set up Discord; who may talk to nize there; limits", "bots/discord/README.md"},
-	{"browser", "the chat page: opening it, what its cards promise", "bots/web/README.md"},
+	{"discord", "set up Discord; who may use nize there; limits", "bots/discord/README.md"},
+	{"browser", "the chat page: opening it, its cards", "bots/web/README.md"},
 	{"gateway", "approvals and approvers, discovery, MCP clients", "mcp/README.md"},
 	{"assistant", "providers, models, agents, usage, prices, budgets", "llm/README.md"},
 	{"operating", "install, upgrade, alerts, audit, backup, configuration", "daemon/README.md"},
-	{"upgrade", "upgrade, and the way back", "UPGRADE.md"},
-	{"machines", "how large one grows, several of them, PostgreSQL", "daemon/standby/README.md"},
-	{"store", "what is stored, for how long, and what is promised", "store/README.md"},
-	{"figures", "what was measured, and how", "scripts/bench/README.md"},
-	{"compare", "nize beside its neighbours, and whom it is not for", "COMPARISON.md"},
-	{"security", "which versions get fixes, how to report", "SECURITY.md"},
-	{"threats", "what is defended, by which test, and what is not", "THREATS.md"},
-	{"compatibility", "what stays stable, and how things are deprecated", "COMPATIBILITY.md"},
-	{"changelog", "what changed, by version", "CHANGELOG.md"},
-	{"contributing", "the layers, tests, style, checklists", "CONTRIBUTING.md"},
+	{"upgrade", "upgrading and downgrading", "UPGRADE.md"},
+	{"machines", "capacity, several machines, PostgreSQL", "daemon/standby/README.md"},
+	{"store", "what is stored, for how long, and the guarantees", "store/README.md"},
+	{"figures", "measurements and methods", "scripts/bench/README.md"},
+	{"compare", "nize compared with similar projects, and its limits", "COMPARISON.md"},
+	{"security", "supported versions, reporting vulnerabilities", "SECURITY.md"},
+	{"threats", "threats, defenses with their tests, and limits", "THREATS.md"},
+	{"compatibility", "what is stable, and how features are deprecated", "COMPATIBILITY.md"},
+	{"changelog", "changes by version", "CHANGELOG.md"},
+	{"contributing", "layers, tests, style, checklists", "CONTRIBUTING.md"},
 }
 
 // sourceParts are the parts of pages about the source, which a reader in a terminal doesn't have.
 var sourceParts = []string{"Where the code is", "The map", "How it is made"}
 
-// Text is the page as Markdown, without its map of the source.
+// Text returns the page as Markdown, without the parts about the source.
 func (t Topic) Text() string {
 	text, err := pages.ReadFile(t.Path)
 	if err != nil {
-		panic(err) // it is not embedded: a programmer's mistake
+		panic(err) // a programming error: it is not embedded
 	}
 	parts := strings.Split(string(text), "\n## ")
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool {

@@ -736,7 +736,7 @@ func TestPageFiles(t *testing.T) {
 	if p := b.ask(at+"/messages", said); p.status != http.StatusOK {
 		t.Fatalf("a message: %d %s", p.status, p.body)
 	}
-	until(t, events, "the end", func(e pageEvent) bool { return e.name == "state" && e.data.State == "idle" })
+	until(t, events, "the end", func(e pageEvent) bool { return (e.name == "state" || e.name == "thread") && e.data.State == "idle" })
 	var c struct {
 		Messages []struct {
 			Kind  string
