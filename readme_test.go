@@ -154,10 +154,10 @@ func TestTestsThatAreNamed(t *testing.T) {
 			}
 		}
 	})
-	_, defended, _ := strings.Cut(read(t, "THREATS.md"), "\n## What is defended\n")
+	_, defended, _ := strings.Cut(read(t, "THREATS.md"), "\n## Defences\n")
 	defended, _, found := strings.Cut(defended, "\n## ")
 	if !found {
-		t.Fatal("THREATS.md has no part on what is defended, or nothing behind it")
+		t.Fatal("THREATS.md has no section Defences, or nothing after it")
 	}
 	for line := range strings.Lines(defended) {
 		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| threat |") && !strings.HasPrefix(line, "| --- ") && !testName.MatchString(line) {
@@ -227,7 +227,7 @@ func TestComparison(t *testing.T) {
 	if len(points) != 30 {
 		t.Errorf("%d points, want 30", len(points))
 	}
-	_, explained, _ := strings.Cut(text, "\nWhat `part` stands for:\n")
+	_, explained, _ := strings.Cut(text, "\nWhat `part` means:\n")
 	explained, _, _ = strings.Cut(explained, "\n## ")
 	for i, p := range points {
 		if p[1] != strconv.Itoa(i+1) {
@@ -253,7 +253,7 @@ func TestComparison(t *testing.T) {
 		t.Error("no date at which the sources were read")
 	}
 	_, sources, _ := strings.Cut(text, "\n## Sources\n")
-	_, better, _ := strings.Cut(text, "\n## What each does better\n")
+	_, better, _ := strings.Cut(text, "\n## Strengths of the others\n")
 	for _, name := range []string{"mcpproxy-go", "ToolHive", "agentgateway", "ContextForge", "Obot", "LibreChat", "Open WebUI"} {
 		if !regexp.MustCompile(`(?s)- \*\*` + regexp.QuoteMeta(name) + `\*\*, [^*]*\([0-9a-f]{8}\)`).MatchString(sources) {
 			t.Errorf("no source with its commit for %s", name)
