@@ -1,4 +1,4 @@
-# The few commands of this house; `make` alone says what there is.
+# The commands for development; `make` lists them.
 
 GO       ?= go
 TAGS      = urfave_cli_no_template
@@ -7,17 +7,17 @@ PROGRAMS  = nized nizectl nize-toolbox
 FUZZTIME ?= 5s
 PREFIX   ?= /usr/local
 
-# Go ends the tests of a package after ten minutes, which on a slow machine they
-# may need. A test that waits for what does not come ends by itself.
+# By default Go stops a package's tests after ten minutes, which is too short on a slow
+# machine. Tests have their own timeouts.
 PATIENCE = -timeout 60m
 
-# The race detector needs cgo, and cgo a C compiler; all else here does without.
-# By default it lets each test binary sleep for a second before it exits.
+# The race detector needs cgo, and cgo a C compiler; nothing else here does.
+# By default each test binary sleeps for a second before it exits.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 
 .PHONY: help map build man install image test race torture demo bench eval lint fuzz release nightly clean
 
-help: ## say what there is
+help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 map: ## print every package with the first sentence of its comment
@@ -27,7 +27,7 @@ build: ## build nized, nizectl and nize-toolbox into bin/
 	@mkdir -p bin
 	@scripts/progress $(BUILD) -v -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-man: ## write the manual pages, from the commands themselves, into bin/man
+man: ## generate the manual pages from the commands, in bin/man
 	@mkdir -p bin/man
 	@$(GO) test -tags $(TAGS) -count=1 -run '^TestMan$$' ./cmd/nized ./cmd/nizectl -args -man $(CURDIR)/bin/man >/dev/null
 
@@ -45,26 +45,26 @@ image: build ## build the container image `nize` with docker, podman or buildah 
 test: ## vet and run all tests
 	@scripts/progress $(GO) vet -v -tags $(TAGS) ./...
 	CGO_ENABLED=0 $(GO) test $(PATIENCE) -tags $(TAGS) ./...
-	@echo 'passed. Left out: the race detector (make race), and what needs npm: real MCP servers and clients, the conformance suite. .ci/run has them.'
-	@[ -n "$$NIZE_TEST_POSTGRES" ] || echo 'Left out as well: what runs over a PostgreSQL (scripts/postgres.sh).'
+	@echo 'passed. Not run: the race detector (make race), and tests that need npm: real MCP servers and clients, the conformance suite. .ci/run runs them.'
+	@[ -n "$$NIZE_TEST_POSTGRES" ] || echo 'Also not run: tests that need a PostgreSQL (scripts/postgres.sh).'
 
-race: ## the same under the race detector, which needs a C compiler (PACKAGES=, SHORT=1)
+race: ## run all tests with the race detector, which needs a C compiler (PACKAGES=, SHORT=1)
 ifeq ($(CC_FOUND),)
 	@echo 'the race detector needs a C compiler, and there is none: install gcc, or use make test'; exit 1
 else
 	CGO_ENABLED=1 GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) test $(PATIENCE) -race $(if $(SHORT),-short) -tags $(TAGS) $(or $(PACKAGES),./...)
 endif
 
-torture: ## kill nized 1,000 times under load, and at every exact point, for an hour at most (KILLS=, TIME=, SEED=)
+torture: ## kill nized 1,000 times under load and at every test point, for at most an hour (KILLS=, TIME=, SEED=)
 	CGO_ENABLED=0 $(GO) test -timeout 75m -tags $(TAGS) ./daemon -count=1 -run '^TestTorture$$' -v -kills $(or $(KILLS),1000) -torture $(or $(TIME),55m) $(if $(SEED),-seed $(SEED))
 
-demo: build ## the main job, live: on a terminal a chat, else one turn of it; needs no key
+demo: build ## run the main use case: a chat on a terminal, else one turn; needs no key
 	@scripts/demo
 
-bench: build ## measure the figures, side by side with direct calls (FLOORS=1 fails below a floor; ROUNDS=, EVENTS=)
+bench: build ## measure performance, compared with direct calls (FLOORS=1 fails below a floor; ROUNDS=, EVENTS=)
 	$(GO) run -trimpath ./scripts/bench $(if $(FLOORS),-floors) $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(EVENTS),-events $(EVENTS))
 
-eval: ## measure the quality of discovery (CORPORA=DIR for other corpora than the built-in ones, FLOORS=1)
+eval: ## measure the quality of discovery (CORPORA=DIR instead of the built-in corpora, FLOORS=1)
 	$(GO) run -trimpath ./mcp/index/eval $(if $(CORPORA),-corpora $(CORPORA)) $(if $(FLOORS),-floors)
 
 lint: ## gofmt, vet and staticcheck
@@ -75,11 +75,11 @@ lint: ## gofmt, vet and staticcheck
 fuzz: ## fuzz every decoder for FUZZTIME (5s) each
 	@scripts/fuzz $(FUZZTIME)
 
-release: ## build what is published into dist/, reproducibly (VERSION=x.y.z; KEY=FILE signs with minisign)
+release: ## build the release files in dist/, reproducibly (VERSION=x.y.z; KEY=FILE signs with minisign)
 	@cd scripts/release && CGO_ENABLED=0 $(GO) run . -version "$(or $(VERSION),$(shell git describe --tags --abbrev=0 2>/dev/null | sed s/^v//))" -out "$(CURDIR)/dist" $(if $(KEY),-key "$(abspath $(KEY))")
 
-nightly: ## the long forms of all checks, for hours (ONLY="race fuzz torture asks failover older upgrade eval bench pictures container release")
+nightly: ## run the long forms of all checks, for hours (ONLY="race fuzz torture asks failover older upgrade eval bench pictures container release")
 	@.ci/nightly
 
-clean: ## remove what was built
+clean: ## remove all build results
 	rm -rf bin dist

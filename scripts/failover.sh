@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Three nized on a PostgreSQL of their own, which are killed and stopped under load,
-# as is the database: scripts/failover.sh BIN [-for 10m].
+# Usage: scripts/failover.sh BIN [-for 10m]
+#
+# Runs three nized on a separate PostgreSQL, and kills and stops them and the database
+# under load.
 set -euo pipefail
 bin=$(realpath "$1")
 shift

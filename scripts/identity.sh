@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Usage: scripts/identity.sh BIN NODE_DIR
 #
-# Signs people in to the real programs in BIN with a company's account, in Debian's
-# Chromium, with what `npm ci --ignore-scripts` installed in NODE_DIR from
-# scripts/identity: oidc-provider is the identity provider. Consent of an MCP client,
-# groups that approve and make admins, keys replaced in the middle, signing out at the
-# provider, oidc.required, and what the page says if a sign-in fails.
+# Signs people in to the programs in BIN with company accounts, in Debian's
+# Chromium, with the packages that `npm ci --ignore-scripts` installed in NODE_DIR from
+# scripts/identity: oidc-provider is the identity provider. It tests the consent of an MCP
+# client, groups that approve and make admins, key rotation, signing out at the
+# provider, oidc.required, and the page's errors if a sign-in fails.
 #
-# Without Chromium it reports that it was left out.
+# Without Chromium it is skipped, with a message.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
 node=$(cd "$2" && pwd)

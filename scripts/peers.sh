@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # Usage: scripts/peers.sh BIN NODE_DIR
 #
-# Drives the real programs in BIN (nized, nizectl) with peers that others wrote,
+# Tests the programs in BIN (nized, nizectl) with third-party servers and clients,
 # installed in NODE_DIR by `npm ci --ignore-scripts` from scripts/peers:
 #
 #   upstreams    three npm MCP servers over stdio: calls with real effects, a
 #                canary for the environment, restart, kill -9, removal
 #   a client     the MCP inspector: the five meta-tools, one call that runs and
-#                one that waits for a yes, a wrong token
+#                one that waits for approval, a wrong token
 #   sign-ins     the TypeScript SDK's client, the inspector and the suite's checks
 #                of an authorization server, with a browser that confirms; nized
 #                itself at oidc-provider's and at another nized
 #   a program    in TypeScript, on a client that openapi-typescript makes
 #   documents    OpenAPI documents as tools: ten operations of each, called at a
-#                service that judges the requests by the document
+#                service that validates the requests with the document
 #   conformance  the official suite, against what a five-tool server must pass,
 #                and with the pool of nized as the client of its servers
 #
-# Linux only (it looks at /proc). It ends with 1 at the first thing that is not
-# as it should be, and with it ends everything that it started.
+# Linux only (it reads /proc). It exits with 1 at the first failure, and stops
+# everything that it started.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: scripts/peers.sh BIN NODE_DIR" >&2; exit 2; }
@@ -74,7 +74,7 @@ fail() {
 }
 ok() { printf 'peers: ok after %3d s: %s\n' "$SECONDS" "$*"; }
 
-# contains TEXT WANT WHAT fails unless TEXT holds WANT.
+# contains TEXT WANT WHAT fails unless TEXT contains WANT.
 contains() {
 	case $1 in
 	*"$2"*) ;;
@@ -173,8 +173,8 @@ after=$(pids memory)
 [ -n "$after" ] && [ "$before" != "$after" ] || fail "restart left process $before"
 ok "restart makes a new process"
 
-# A call that is under way when its server dies may have reached the tool: its
-# outcome is unknown, and it is not repeated. So wait until nized has seen the end.
+# A call in progress when its server dies may have reached the tool: its
+# outcome is unknown, and it is not repeated. So wait until nized has noticed the exit.
 ends() { nizectl servers show everything --json | json 'v.restarts ?? 0'; }
 known=$(ends)
 for pid in $(pids everything); do kill -KILL "$pid"; done
@@ -249,14 +249,14 @@ ok "a wrong and a revoked token are refused"
 
 # --- signing in --------------------------------------------------------------
 
-# Clients that know nothing but the address; browser.mjs is their person's browser.
+# Clients that only have the URL; browser.mjs is their user's browser.
 mkdir "$work/signin"
 cp scripts/peers/browser.mjs scripts/peers/signin.mjs "$work/signin"
 ln -s "$modules" "$work/signin/node_modules"
 did=$("$node" "$work/signin/signin.mjs" "$url" 2>"$work/out") || fail "the TypeScript SDK signs in: $(cat "$work/out")"
 ok "the TypeScript SDK: $did"
 
-# signs COMMAND… runs what prints an address for a browser, and opens that.
+# signs COMMAND… runs a command that prints a URL for a browser, and opens the URL.
 signs() {
 	mkfifo "$work/says"
 	HOME=$work/inspector PATH=$(dirname "$node"):$PATH MCP_AUTO_OPEN_ENABLED=true timeout 300 "$node" "$@" >"$work/says" 2>&1 &
@@ -276,8 +276,8 @@ signs "$modules/.bin/conformance" authorization --url "http://$address" --resour
 contains "$(cat "$work/out")" "Total: 3 passed, 0 failed" "the suite's checks of an authorization server"
 ok "conformance of the authorization server: $(grep '^Total:' "$work/out")"
 
-# The other way round: nize signs in at servers, with visit.mjs as the browser. First
-# at one behind an authorization server that others wrote.
+# The reverse: nize signs in to servers, with visit.mjs as the browser. The first one
+# is behind a third-party authorization server.
 cp scripts/peers/oidc.mjs scripts/peers/visit.mjs "$work/signin"
 "$node" "$work/signin/oidc.mjs" >"$work/oidc" 2>"$work/oidc.err" &
 oidc=$!
@@ -306,7 +306,7 @@ wait "$oidc" 2>/dev/null || true
 oidc=
 ok "signing in at oidc-provider: registered, refreshed, ended, and again"
 
-# Then at another nized, whose tools are one server's here.
+# The second one is another nized, added as a server.
 asks=$work/other/nized.sock
 NIZE_SOCKET=$asks nized --data-dir "$work/other" --listen 127.0.0.1:0 2>"$work/other.log" </dev/null &
 other=$!
@@ -354,8 +354,8 @@ for wire in 2025-11-25 2026-07-28; do
 	ok "conformance $wire: $(grep '^Total:' "$work/out"); what fails needs what five tools don't have"
 done
 
-# A build with the suite's tools, prompts and resources behind all that stands
-# before every request passes the whole of it.
+# A build that serves the suite's tools, prompts and resources behind nized's
+# middleware passes the complete suite.
 go build -tags urfave_cli_no_template,conformance -o "$work/nized-conformance" ./cmd/nized
 mkfifo "$work/hold2" "$work/proxy2"
 NIZE_SOCKET=$work/whole/nized.sock "$work/nized-conformance" --data-dir "$work/whole" --listen 127.0.0.1:0 2>"$work/whole.log" </dev/null &
@@ -372,8 +372,8 @@ for wire in 2025-11-25:30 2026-07-28:37; do
 	ok "conformance ${wire%:*}, whole: ${wire#*:} scenarios"
 done
 
-# The scenarios on tasks go the whole way: tasks of the gateway over calls of a server
-# whose tools take their time, fail and ask, on both of its wires.
+# The task scenarios run end to end: tasks of the gateway for calls of a server
+# whose tools are slow, fail and elicit input, with both of its protocols.
 go build -tags conformance -o "$work/suite-server" ./scripts/conformance/server
 at_whole() { NIZE_SOCKET=$work/whole/nized.sock nizectl "$@" 2>"$work/out" >&2 || fail "$*: $(cat "$work/out")"; }
 at_whole config set mcp.task_after 100ms
@@ -397,8 +397,8 @@ at_whole config unset mcp.task_after
 kill -TERM "$suite"
 suite=
 
-# A program in TypeScript: its client is made of the document, its types are checked
-# against it, and its round gets the tools of the conformance build.
+# A program in TypeScript: its client is generated from the document, its types are
+# checked, and its request uses the tools of the conformance build.
 nizectl config set egress.allow 127.0.0.1 2>"$work/out" || fail "egress.allow: $(cat "$work/out")"
 nizectl projects add sales 2>"$work/out" || fail "projects add: $(cat "$work/out")"
 key=$(nizectl projects keys create sales --json | json v.key)
@@ -416,7 +416,7 @@ kill -TERM "$whole"
 wait "$whole" || fail "the conformance build ended with $?"
 whole=
 
-# The other way round: the suite is the server, and the pool of nized its client.
+# The reverse: the suite is the server, and nized's pool its client.
 go build -tags conformance -o "$work/client" ./scripts/conformance/client
 passed=0 all=0
 for scenario in 2025-11-25:initialize 2025-11-25:tools_call 2025-11-25:elicitation-sep1034-client-defaults 2025-11-25:sse-retry \

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Usage: scripts/postgres.sh [COMMAND…]
 #
-# The contracts of the store and some nized over a PostgreSQL of its own, which
-# listens on a socket in a temporary directory alone. As root it runs as the user
-# that Debian's package makes. With a COMMAND that runs instead, and has the address
+# Runs the store's contract tests and some tests of nized on a separate PostgreSQL, which
+# listens only on a socket in a temporary directory. For root, the server runs as the user
+# of Debian's package. If there is a COMMAND, it runs instead, with the server's URL
 # in NIZE_TEST_POSTGRES.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Usage: scripts/proxy.sh BIN
 #
-# Drives nized in BIN through a TLS proxy, with the examples in scripts/proxy as
-# they are but for ports and paths:
+# Tests nized in BIN behind a TLS proxy, with the examples in scripts/proxy,
+# changed only in ports and paths:
 #
 #   nginx   end to end: initialize, a stream whose events and comments come
 #           through as they happen, the public origin and no other, the client's
 #           address in the audit trail
 #   caddy   the same origin, a waiting call's progress, the client's address
 #
-# A proxy that is not installed is left out, and that is said. Everything
-# listens on loopback. It ends with 1 at the first thing that is not as it
-# should be, and with it ends everything that it started.
+# Proxies that are not installed are skipped, with a message. Everything
+# listens on loopback. It exits with 1 at the first failure, and stops
+# everything that it started.
 set -euo pipefail
 
 [ $# -eq 1 ] || { echo "usage: scripts/proxy.sh BIN" >&2; exit 2; }
@@ -65,7 +65,7 @@ eventually() {
 	done
 }
 
-# settled PID COMMAND… says whether the process has ended or the command succeeds.
+# settled PID COMMAND… succeeds if the process has exited or the command succeeds.
 settled() {
 	local pid=$1
 	shift
@@ -118,8 +118,8 @@ for try in $(shuf -i 20000-30000 -n 5); do
 done
 [ -n "$port" ] || fail "nginx did not start: $(cat "$work/nginx.err.log")"
 
-# ask CURLFLAGS… asks the public origin, from an address that is not nginx's
-# own, so that the audit trail can tell the two apart.
+# ask CURLFLAGS… sends a request to the public origin, from an address other than nginx's,
+# so that the audit trail can distinguish the two.
 public=https://nize.example.com:$port
 ask() {
 	curl -sS --max-time 300 --noproxy '*' --interface 127.0.0.5 --cacert "$work/fullchain.pem" \
@@ -163,7 +163,7 @@ mcp '{"jsonrpc":"2.0","id":2,"method":"tools/list"}' "${in_session[@]}" >"$work/
 grep -q execute_tool "$work/out" || fail "tools/list: $(cat "$work/out")"
 ok "nginx: initialize, a session, tools/list, over HTTP/2 and TLS"
 
-# A stream of the session is quiet; a call that waits for a yes tells of it.
+# The session's stream is idle; a waiting call sends progress on it.
 ask -N "$public/mcp" -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "${in_session[@]}" >"$work/stream" 2>/dev/null &
 stream=$!
 started+=("$stream")
@@ -189,7 +189,7 @@ ok "nginx: a quiet stream is kept open by comments"
 
 # --- Caddy, from the example ----------------------------------------------------
 
-# It gets no certificate by itself here, and no port 80; the rest is the example.
+# It requests no certificate here and doesn't use port 80; the rest is the example.
 listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 if command -v caddy >/dev/null; then
 	port=

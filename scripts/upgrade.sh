@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Usage: scripts/upgrade.sh OLD NEW
 #
-# Tries the page UPGRADE.md with two builds (directories of programs): the old nized
-# makes data, the new one takes it over, the old one gets it back. The old one must
-# either work with it, or refuse it with one sentence; either way the backup that was
-# made before the upgrade must serve, and the upgrade must work again after it.
+# Tests the steps in UPGRADE.md with two builds (directories of programs): the old nized
+# creates data, the new one upgrades it, then the old one opens it again. The old one must
+# either work with it, or refuse it with one sentence; in both cases the backup from
+# before the upgrade must work, and so must the upgrade after it.
 set -euo pipefail
 old=$(realpath "$1") new=$(realpath "$2")
 work=$(mktemp -d "${TMPDIR:-/tmp}/nize-upgrade.XXXXXX")
@@ -22,7 +22,7 @@ fail() {
 	exit 1
 }
 
-# start BUILD starts a nized, and fails if it ends before it answers.
+# start BUILD starts a nized, and fails if it exits before it responds.
 start() {
 	bin=$1
 	"$bin/nized" --listen 127.0.0.1:0 2>"$work/log" </dev/null &
@@ -46,7 +46,7 @@ has() {
 	grep -q -- "$text" "$work/out" || { cat "$work/out" >&2; fail "$what: nizectl $* does not print $text"; }
 }
 
-# everything WHO looks at what the old nized was given. NAME's token is for /mcp.
+# everything WHO checks all that was created with the old nized.
 everything() {
 	has "$1" 'mia .*admin' users list
 	has "$1" 42 tools call toolbox:calculate --args '{"expression":"6*7"}'

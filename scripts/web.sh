@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Usage: [ONLY=NAME] scripts/web.sh BIN NODE_DIR
 #
-# Checks the types of the chat page's modules, and drives the page of the real programs
-# in BIN in Debian's Chromium, with what `npm ci --ignore-scripts` installed in NODE_DIR
-# from scripts/web: signing in, a question, its card, a press that comes too early, a
-# yes that three tabs show, edited arguments, nized killed with a card open and back, an
-# input method, a phone in the dark in Chinese, keys, signing out, an answer that is
-# drawn while it is written; cards edited by a form of every kind, run together, answered
-# for good, hostile ones, results of 200 KB, notifications; views of tools, on the page
-# and in another host. axe looks at each state; pictures of them go to NIZE_SHOTS, else
-# to a temporary directory. ONLY names one file of tests.
+# Checks the types of the chat page's modules, and tests the page of the programs
+# in BIN in Debian's Chromium, with the packages that `npm ci --ignore-scripts` installed
+# in NODE_DIR from scripts/web: signing in, a question, its card, a press that is too
+# early, an approval shown in three tabs, edited arguments, a restart of nized with an open
+# card, an input method, a dark phone screen in Chinese, keys, signing out, a streamed
+# answer; cards with every kind of form, run together, standing answers, hostile cards,
+# results of 200 KB, notifications; views of tools, on the page and in another host. axe
+# checks each state; screenshots are saved in NIZE_SHOTS, or else in a temporary
+# directory. ONLY selects one test file.
 #
-# A machine without Chromium leaves that out, and says so.
+# Without Chromium the browser tests are skipped, with a message.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
 node=$(cd "$2" && pwd)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Usage: scripts/kubernetes/chart.sh PACKAGES [CHART]
 #
-# Lints the Helm chart (the folder, or one that make release packed) with helm itself,
-# renders it with several sets of values, checks what comes out with check.mjs, and
-# that the defaults give what nize.yaml has. Values that make no sense must be refused.
-# helm is built from the module beside this, which takes some minutes the first time.
+# Lints the Helm chart (the folder, or a package from make release) with helm,
+# renders it with several sets of values, checks the results with check.mjs, and
+# that the defaults render to nize.yaml. Invalid values must be refused.
+# helm is built from the module in this folder, which takes some minutes the first time.
 set -euo pipefail
 packages=$(realpath "$1")
 cd "$(dirname "$0")"
