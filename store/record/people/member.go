@@ -7,6 +7,7 @@ import (
 
 	"nize/store"
 	"nize/store/commit"
+	"nize/store/identity"
 )
 
 // PutMember implements [store.Members].
@@ -88,10 +89,14 @@ func members(t *commit.Tx, team, user string) ([]store.Membership, error) {
 	return list, nil
 }
 
-// teamOf returns the team that an identity implies, or "".
-func teamOf(identity string) string {
-	if strings.HasPrefix(identity, "local:") {
-		return store.LocalTeam
+// teamOf returns the team that an identity implies, or "" for an identity on a chat
+// platform, which determines the team itself. People in no chat are in [store.LocalTeam], so
+// that a team's credentials and documents reach them.
+func teamOf(id string) string {
+	for _, prefix := range []string{"local:", store.NamedIdentity, store.SCIMIdentity, identity.Prefix} {
+		if strings.HasPrefix(id, prefix) {
+			return store.LocalTeam
+		}
 	}
 	return ""
 }

@@ -92,7 +92,15 @@ func (d People) AddUser(ctx context.Context, by store.Caller, u store.User) (sto
 				return err
 			}
 		}
-		return saveUser(t, by, u)
+		if err := saveUser(t, by, u); err != nil {
+			return err
+		}
+		for _, identity := range u.Identities {
+			if team := teamOf(identity); team != "" {
+				return putMember(t, by, store.Membership{Team: team, User: u.ID, Identity: identity})
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return store.User{}, err
