@@ -13,6 +13,9 @@
 // sign-in, times within [skew]. What was discovered is kept for an hour, keys are read
 // again when an unknown one signs.
 //
+// The provider also lets MCP clients in for a person without a page, by identity assertion
+// authorization grants (assertion.go).
+//
 // Who the person is, and may be, is decided in one transaction of the store
 // ([identity.Store]). Each failure has two texts: the page says what an admin has to do,
 // the log says why.

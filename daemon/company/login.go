@@ -163,16 +163,8 @@ func (c *Company) verify(ctx context.Context, m *party, raw, nonce string) (*oid
 	if raw == "" {
 		return nil, nil, m.untrusted(errors.New("the provider's answer has no ID token"))
 	}
-	id, err := m.verifier.Verify(ctx, raw)
+	m, id, err := c.verifySigned(ctx, m, raw, func(m *party) *oidc.IDTokenVerifier { return m.verifier })
 	var expired *oidc.TokenExpiredError
-	if err != nil && !errors.As(err, &expired) {
-		// The provider may sign with another algorithm, or publish its keys elsewhere, since
-		// its document was read.
-		if fresh := c.renewed(ctx, m); fresh != m {
-			m = fresh
-			id, err = m.verifier.Verify(ctx, raw)
-		}
-	}
 	switch {
 	case errors.As(err, &expired):
 		return nil, nil, m.clocks(fmt.Errorf("the ID token ended at %s", expired.Expiry.UTC().Format(time.RFC3339)))
@@ -193,6 +185,21 @@ func (c *Company) verify(ctx context.Context, m *party, raw, nonce string) (*oid
 		return nil, nil, m.untrusted(fmt.Errorf("the ID token is for the party %q among %q", azp, id.Audience))
 	}
 	return id, all, nil
+}
+
+// verifySigned verifies a token of the provider with a verifier of m. The provider may sign
+// with another algorithm, or publish its keys elsewhere, since its document was read: if the
+// token can't be verified, it reads the document again and returns the party of that.
+func (c *Company) verifySigned(ctx context.Context, m *party, raw string, of func(*party) *oidc.IDTokenVerifier) (*party, *oidc.IDToken, error) {
+	id, err := of(m).Verify(ctx, raw)
+	var expired *oidc.TokenExpiredError
+	if err != nil && !errors.As(err, &expired) {
+		if fresh := c.renewed(ctx, m); fresh != m {
+			m = fresh
+			id, err = of(m).Verify(ctx, raw)
+		}
+	}
+	return m, id, err
 }
 
 func foreign(err error) *failure {

@@ -39,7 +39,8 @@ type party struct {
 	since    time.Time
 	oidc     *oidc.Provider
 	verifier *oidc.IDTokenVerifier
-	oauth    oauth2.Config // without the redirect address
+	signed   *oidc.IDTokenVerifier // of tokens for other audiences than the client
+	oauth    oauth2.Config         // without the redirect address
 	document document
 	http     *http.Client
 	clock    time.Duration // how far the provider's clock was ahead
@@ -154,9 +155,10 @@ func (c *Company) discover(ctx context.Context, p identity.Provider) (*party, er
 	if len(usable) == 0 {
 		return nil, unreachable(p, fmt.Errorf("the provider signs with %s alone, and none of them has a public key", strings.Join(m.document.Algorithms, ", ")))
 	}
-	m.verifier = m.oidc.VerifierContext(oidc.ClientContext(context.WithoutCancel(ctx), m.http), &oidc.Config{
-		ClientID: p.Client, SupportedSigningAlgs: usable, Now: func() time.Time { return c.Now().Add(-skew) },
-	})
+	keys := oidc.ClientContext(context.WithoutCancel(ctx), m.http)
+	late := func() time.Time { return c.Now().Add(-skew) }
+	m.verifier = m.oidc.VerifierContext(keys, &oidc.Config{ClientID: p.Client, SupportedSigningAlgs: usable, Now: late})
+	m.signed = m.oidc.VerifierContext(keys, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: usable, Now: late})
 	ends.AuthStyle = oauth2.AuthStyleInHeader // the default of OpenID Connect; to try both would use the code up
 	if p.Secret.IsZero() || m.document.AuthMethods != nil && !slices.Contains(m.document.AuthMethods, "client_secret_basic") {
 		ends.AuthStyle = oauth2.AuthStyleInParams

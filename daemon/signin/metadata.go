@@ -65,6 +65,10 @@ func (s *Server) server(w http.ResponseWriter, r *http.Request) {
 		if store.GetBool(s.Config, "", "oauth.registration") {
 			register = origin + "/oauth/register"
 		}
+		grants, profiles := []string{"authorization_code", "refresh_token"}, []string(nil)
+		if name, _ := s.company(r.Context()); name != "" {
+			grants, profiles = append(grants, grantAssertion), []string{profileAssertion}
+		}
 		return struct {
 			Issuer       string   `json:"issuer"`
 			Authorize    string   `json:"authorization_endpoint"`
@@ -74,6 +78,7 @@ func (s *Server) server(w http.ResponseWriter, r *http.Request) {
 			Scopes       []string `json:"scopes_supported"`
 			Responses    []string `json:"response_types_supported"`
 			Grants       []string `json:"grant_types_supported"`
+			Profiles     []string `json:"authorization_grant_profiles_supported,omitempty"`
 			Challenges   []string `json:"code_challenge_methods_supported"`
 			Methods      []string `json:"token_endpoint_auth_methods_supported"`
 			RevokeMethod []string `json:"revocation_endpoint_auth_methods_supported"`
@@ -82,7 +87,7 @@ func (s *Server) server(w http.ResponseWriter, r *http.Request) {
 			Locales      []string `json:"ui_locales_supported"`
 		}{
 			origin, origin + "/oauth/authorize", origin + "/oauth/token", register, origin + "/oauth/revoke", []string{scopeMCP},
-			[]string{"code"}, []string{"authorization_code", "refresh_token"}, []string{"S256"}, []string{"none"}, []string{"none"}, true, true,
+			[]string{"code"}, grants, profiles, []string{"S256"}, []string{"none"}, []string{"none"}, true, true,
 			[]string{"en", "zh-Hans", "zh-Hant"},
 		}
 	})

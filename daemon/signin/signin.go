@@ -28,6 +28,7 @@ package signin
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -70,6 +71,28 @@ type Company interface {
 	Name(ctx context.Context) string
 	// Only reports whether browsers can sign in only with it.
 	Only() bool
+	// Assert redeems an identity assertion authorization grant, which works once, and
+	// returns its user. It returns an error that wraps [ErrAssertion] if the grant is not
+	// valid for want.
+	Assert(ctx context.Context, by store.Caller, raw string, want Audience) (Asserted, error)
+}
+
+// ErrAssertion is returned for an assertion that is not accepted. Details are in the log
+// only.
+var ErrAssertion = errors.New("the assertion is not accepted")
+
+// Audience is what an identity assertion authorization grant has to be for.
+type Audience struct {
+	Issuer   string                     // this authorization server
+	Client   string                     // the client that redeems it
+	Resource func(resource string) bool // reports whether a resource is /mcp here
+}
+
+// Asserted is the result of an identity assertion authorization grant.
+type Asserted struct {
+	User     store.User
+	Identity string // the user's at the provider
+	Scope    string
 }
 
 // CompanyPath is the path that starts a sign-in with the company's account.
@@ -102,6 +125,7 @@ type Server struct {
 
 	registrations limit.Limit // by address
 	exchanges     limit.Limit // by client
+	assertions    limit.Limit // by network: each may cost a request to the identity provider
 	guesses       limit.Limit // wrong codes, by person
 
 	due chan struct{} // capacity 1: signals that a notice is due
@@ -120,6 +144,7 @@ func New(opt Options) *Server {
 	s.clients.fetches = limit.Limit{Most: 10, Per: time.Minute}
 	s.registrations = limit.Limit{Most: 10, Per: time.Minute}
 	s.exchanges = limit.Limit{Most: 30, Per: time.Minute}
+	s.assertions = limit.Limit{Most: 60, Per: time.Minute}
 	s.guesses = limit.Limit{Most: 5, Per: oauth.RequestLife}
 	return s
 }

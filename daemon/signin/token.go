@@ -100,7 +100,7 @@ type tokenAnswer struct {
 	Access  string `json:"access_token"`
 	Type    string `json:"token_type"`
 	Expires int    `json:"expires_in"`
-	Refresh string `json:"refresh_token"`
+	Refresh string `json:"refresh_token,omitempty"`
 	Scope   string `json:"scope"`
 }
 
@@ -110,8 +110,12 @@ func (s *Server) exchange(r *http.Request) (tokenAnswer, error) {
 		return s.redeem(r)
 	case "refresh_token":
 		return s.refresh(r)
+	case grantAssertion:
+		if name, _ := s.company(r.Context()); name != "" {
+			return s.assert(r)
+		}
 	}
-	return tokenAnswer{}, &oauthError{"unsupported_grant_type", "use authorization_code or refresh_token"}
+	return tokenAnswer{}, &oauthError{"unsupported_grant_type", "use a grant type that the metadata lists"}
 }
 
 func (s *Server) answer(access store.Secret, refresh string, scopes []string) tokenAnswer {

@@ -54,6 +54,7 @@ type Person struct {
 	Name            string
 	Email           string // "" unless the provider verified it
 	Groups          []string
+	Partial         bool // it is no full sign-in: what it leaves out is unchanged
 	GroupsKnown     bool // the provider named the groups, possibly none
 }
 

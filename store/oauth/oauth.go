@@ -261,6 +261,9 @@ type Store interface {
 	// client of the network with the most. It returns ErrRefused if all are used.
 	PutClient(ctx context.Context, by store.Caller, c Client) error
 	GetClient(ctx context.Context, id string) (Client, error)
+	// UseClient records that a registered client got a token without a sign-in of its own,
+	// so that it isn't deleted as unused. It does nothing for other clients.
+	UseClient(ctx context.Context, id string) error
 
 	// AddRequest stores a new request and deletes r.Before, unless that was confirmed.
 	// Beyond [MaxPerHost] it deletes the oldest unconfirmed request of the same network,

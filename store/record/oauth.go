@@ -100,6 +100,21 @@ func (s SignIns) GetClient(ctx context.Context, id string) (oauth.Client, error)
 	return read[oauth.Client](ctx, s.db, "reading a client", "oauth_clients", id)
 }
 
+// UseClient implements [oauth.Store].
+func (s SignIns) UseClient(ctx context.Context, id string) error {
+	return s.db.Update(ctx, "noting that a client was used", func(tx kv.Tx) error {
+		c, err := get[oauth.Client](tx, "oauth_clients", id)
+		if errors.Is(err, store.ErrNotFound) || err == nil && !c.Used.IsZero() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.Used = tx.Now()
+		return put(tx, "oauth_clients", id, c)
+	})
+}
+
 // AddRequest implements [oauth.Store].
 func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Request) error {
 	return s.db.Update(ctx, "storing a sign-in", func(tx kv.Tx) error {

@@ -152,8 +152,8 @@ func (d People) SignInPerson(ctx context.Context, by store.Caller, p identity.Pe
 			return identity.ErrDisabled
 		}
 		groups := p.Groups
-		if known && !p.GroupsKnown && slices.ContainsFunc(u.Identities, isSCIM) {
-			groups = providedOf(t, u) // the directory's groups apply
+		if known && !p.GroupsKnown && (p.Partial || slices.ContainsFunc(u.Identities, isSCIM)) {
+			groups = providedOf(t, u) // the directory's groups apply, or those of the last sign-in
 		}
 		if !overlap(groups, rules.Allowed) && len(rules.Allowed) > 0 {
 			refused = identity.ErrNotAllowed
@@ -225,6 +225,9 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return u, err
 	}
+	if p.Partial && !was.SignedIn.IsZero() {
+		p.Name, p.Email = was.Name, was.Email
+	}
 	old, err := json.Marshal(u)
 	if err != nil {
 		return u, err
@@ -259,7 +262,7 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 		at = u.Identities[i]
 	}
 	var moved access.Provided
-	if p.GroupsKnown || at == id {
+	if p.GroupsKnown || at == id && !p.Partial {
 		if moved, err = access.SetProvided(t, at, groups); err != nil {
 			return u, err
 		}
@@ -283,6 +286,9 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 		if err := t.Event(commit.Note{By: by, Kind: "user.groups", Subject: u.ID, Data: moved}); err != nil {
 			return u, err
 		}
+	}
+	if p.Partial && !was.SignedIn.IsZero() && !p.GroupsKnown {
+		return u, nil
 	}
 	slices.Sort(groups)
 	return u, t.PutJSON(personsBucket, []byte(id), identity.Record{Name: p.Name, Email: p.Email, Groups: groups, SignedIn: t.Now})
