@@ -333,7 +333,8 @@ func TestSCIMGroups(t *testing.T) {
 }
 
 // TestSCIMDeactivation: active: false ends all that goes on for a person: a call that
-// waits, a stream that is open, a browser, a token.
+// waits, its card before an approver, a page and an MCP client that listen, a browser, a
+// token. Each end is an event that the test waits for.
 func TestSCIMDeactivation(t *testing.T) {
 	t.Parallel()
 	a := newAcme(t)
@@ -343,7 +344,13 @@ func TestSCIMDeactivation(t *testing.T) {
 	a.idp.Person(oidctest.Claims{"sub": ana.ExternalID, "name": "Ana Sommer"})
 	b := newBrowser(t, a.testDaemon)
 	a.login(b)
-	if _, err := api.AddServer.Call(ctx, a.Client, api.AddServerRequest{Server: store.Server{Name: "agent-steps", Transport: store.External, Visibility: []string{"all"}}}); err != nil {
+	if _, err := api.AddServer.Call(ctx, a.Client, api.AddServerRequest{Server: store.Server{Name: "agent-steps", Transport: store.External, Visibility: []string{"all"}, Approvers: "admins"}}); err != nil {
+		t.Fatal(err)
+	}
+	a.idp.Person(oidctest.Claims{"sub": "boss-1", "name": "Boss"})
+	boss := newBrowser(t, a.testDaemon)
+	a.login(boss)
+	if _, err := api.PatchUser.Call(ctx, a.Client, api.PatchUserRequest{ID: "Boss", Role: ptr(store.Admin)}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := api.CreateToken.Call(ctx, a.Client, api.CreateTokenRequest{Name: "hers", User: "Ana Sommer", Audience: store.ForAPI})
@@ -375,8 +382,24 @@ func TestSCIMDeactivation(t *testing.T) {
 		t.Fatalf("a conversation: %d %s", p.status, p.body)
 	}
 	_, events := b.follow(ctx, th.ID)
+	_, approvals := boss.follow(ctx, "")
+	until(t, approvals, "the card", func(e pageEvent) bool { return e.name == "waiting" && slices.Contains(e.data.IDs, ask.ID) })
+	client, err := api.CreateToken.Call(ctx, a.Client, api.CreateTokenRequest{Name: "client", User: "Ana Sommer", Audience: store.ForMCP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := b.listen(client.Secret.Reveal())
+	defer listening.Close()
+
 	d.do("PATCH", "/Users/"+ana.ID, oktaOff, 200)
 	for range events { // ends when the stream does
+	}
+	if _, err := io.Copy(io.Discard, listening); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the client's stream: %v", err)
+	}
+	until(t, approvals, "the end of the card", func(e pageEvent) bool { return e.name == "waiting" && !slices.Contains(e.data.IDs, ask.ID) })
+	if p := boss.ask("approvals/"+ask.ID, `{"verb":"approve","digest":"`+ask.Digest+`"}`); p.status < 400 {
+		t.Errorf("a press on the card of before: %d %s", p.status, p.body)
 	}
 	call, err := api.GetCall.Call(ctx, a.Client, api.CallRequest{ID: ask.ID, Reason: "the test looks"})
 	if err != nil || call.State != store.Cancelled {

@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -204,6 +203,23 @@ func (b *browser) works(token string) bool {
 	b.t.Helper()
 	p := b.post("/mcp", inJSON, `{}`, "Authorization", "Bearer "+token, "Accept", "application/json, text/event-stream")
 	return p.status == http.StatusBadRequest // it came as far as to be read
+}
+
+// listen opens the stream of an MCP client.
+func (b *browser) listen(token string) io.ReadCloser {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.base+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": inJSON, "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
+		req.Header.Set(name, value)
+	}
+	res, err := b.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		b.t.Fatalf("listening: %v %v", res, err)
+	}
+	return res.Body
 }
 
 // TestSignIn is the whole way of a client: it finds out how, registers, sends its
@@ -629,23 +645,13 @@ func TestDisabledInTheMiddle(t *testing.T) {
 	if !b.works(got.Access) {
 		t.Fatal("no token")
 	}
-	req, err := http.NewRequest(http.MethodPost, b.base+"/mcp", bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true}}}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"Authorization": "Bearer " + got.Access, "Content-Type": inJSON, "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"} {
-		req.Header.Set(name, value)
-	}
-	res, err := b.Do(req)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("listening: %v %v", res, err)
-	}
-	defer res.Body.Close()
+	listening := b.listen(got.Access)
+	defer listening.Close()
 	began := time.Now()
 	set(store.Disabled)
 	ended := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, res.Body)
+		_, _ = io.Copy(io.Discard, listening)
 		close(ended)
 	}()
 	select {

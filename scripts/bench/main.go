@@ -119,6 +119,7 @@ func run(ctx context.Context, b *bench) (err error) {
 		{"the chat page", b.page},
 		{"the chat page in a browser", b.paint},
 		{"signing in", b.signIn},
+		{"a directory", b.directory},
 	}
 	for _, p := range parts {
 		if b.only != "" && b.only != p.name {
