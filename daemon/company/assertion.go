@@ -29,7 +29,7 @@ const (
 func (c *Company) Assert(ctx context.Context, by store.Caller, raw string, want signin.Audience) (none signin.Asserted, err error) {
 	m, err := c.current(ctx)
 	if err != nil {
-		return none, fmt.Errorf("asking the identity provider: %w", err) // the assertion may be good
+		return none, fmt.Errorf("asking the identity provider: %w", err) // the assertion may still be valid
 	}
 	id, all, err := c.verifyAssertion(ctx, m, raw, want)
 	if err != nil {
@@ -58,8 +58,8 @@ func (c *Company) Assert(ctx context.Context, by store.Caller, raw string, want 
 	return signin.Asserted{User: u, Identity: p.Identity(), Scope: all.text("scope")}, nil
 }
 
-// rejectAssertion logs why an assertion is not accepted. The client learns no more than
-// that: it could probe what exists otherwise.
+// rejectAssertion logs why an assertion is not accepted. The client gets no reason, so that
+// it can't probe which people exist.
 func (c *Company) rejectAssertion(client string, err error) error {
 	c.Log.Warn("an identity assertion was refused", "client", client, "err", err)
 	return fmt.Errorf("%w: %w", signin.ErrAssertion, err)

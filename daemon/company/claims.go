@@ -12,7 +12,7 @@ import (
 	"nize/store/printable"
 )
 
-// claims is what a provider says about a person, claim by claim.
+// claims are a provider's claims about a person, by name.
 type claims map[string]json.RawMessage
 
 func (c claims) text(name string) string {
@@ -23,7 +23,7 @@ func (c claims) text(name string) string {
 	return s
 }
 
-// yes reads a boolean, which some providers write as a text.
+// yes returns the value of a boolean claim, which some providers send as a string.
 func (c claims) yes(name string) bool {
 	var b bool
 	if json.Unmarshal(c[name], &b) == nil {
@@ -32,7 +32,7 @@ func (c claims) yes(name string) bool {
 	return c.text(name) == "true"
 }
 
-// at finds a claim by its name, or by its path where it lies inside another one
+// at returns the claim with that name or, if it is nested, with that path
 // (realm_access.roles).
 func (c claims) at(name string) json.RawMessage {
 	if v, ok := c[name]; ok {
@@ -49,7 +49,7 @@ func (c claims) at(name string) json.RawMessage {
 	return inner.at(rest)
 }
 
-// add takes over the claims that are not there yet.
+// add adds the claims of other whose names c doesn't have.
 func (c claims) add(other claims) {
 	for name, v := range other {
 		if _, ok := c[name]; !ok {
@@ -58,7 +58,7 @@ func (c claims) add(other claims) {
 	}
 }
 
-// readPerson reads who a person is from claims whose origin was checked.
+// readPerson returns the person that verified claims describe.
 func readPerson(issuer, subject string, c claims, groupsClaim string) (p identity.Person, err error) {
 	p = identity.Person{Issuer: issuer, Subject: subject}
 	if subject == "" || len(subject) > identity.MaxSubject || !utf8.ValidString(subject) || strings.ContainsRune(subject, 0) {
@@ -77,8 +77,8 @@ func readPerson(issuer, subject string, c claims, groupsClaim string) (p identit
 	return p, err
 }
 
-// readGroups reads a list of names, or one name alone. Anything else, and nothing, names
-// no groups.
+// readGroups decodes a groups claim: a list of names, or one name. known is false if there
+// is no claim. Any other value is an error.
 func readGroups(raw json.RawMessage) (groups []string, known bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, false, nil

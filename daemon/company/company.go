@@ -1,24 +1,25 @@
 // Package company lets people sign in through their company's OpenID Connect provider.
 //
-// A sign-in begins at /login/oidc/start, which sets a cookie and sends the browser to
-// the provider; it ends at /login/oidc. State, nonce and PKCE verifier are derived
-// from the cookie's secret and from the revision of the provider's settings. So a
-// sign-in belongs to one browser, ends when the settings change, and needs nothing
-// stored while nobody is known. Its secret is noted when it is used: a callback works
-// once.
+// nize is a client of the company's OpenID Connect provider. A sign-in begins at
+// /login/oidc/start, which sets a cookie and redirects the browser to the provider; it ends
+// at /login/oidc. State, nonce and PKCE verifier are derived from the secret in the cookie
+// and the revision of the provider's settings. So a sign-in is bound to one browser,
+// becomes invalid when the settings change, and stores nothing before the person is
+// authenticated. The secret is recorded when it is used, so that a callback works once.
 //
-// The provider is asked through the guarded HTTP client. What it answers is trusted as
-// far as it is proven: the issuer byte for byte, a signature by a key of the issuer with
-// an asymmetric algorithm that the issuer lists, nize as audience, the nonce of this
-// sign-in, times within [skew]. What was discovered is kept for an hour, keys are read
-// again when an unknown one signs.
+// Requests to the provider go through the guarded HTTP client. An ID token is accepted if
+// its issuer is equal byte for byte, a key of the issuer signed it with an asymmetric
+// algorithm that the issuer lists, its audience is nize, its nonce is that of this sign-in,
+// and its times are valid within [skew]. The discovery document is cached for an hour. If a
+// signature can't be verified, keys and document are read again.
 //
-// The provider also lets MCP clients in for a person without a page, by identity assertion
-// authorization grants (assertion.go).
+// The provider can also authorize MCP clients for a person without a page, with identity
+// assertion authorization grants (assertion.go). A directory provisions people and groups
+// by SCIM 2.0 (scim.go, patch.go).
 //
-// Who the person is, and may be, is decided in one transaction of the store
+// The store decides in one transaction who the person is and what they may do
 // ([identity.Store]). Each failure has two texts: the page says what an admin has to do,
-// the log says why.
+// and the log says why it failed.
 package company
 
 import (
@@ -39,7 +40,7 @@ import (
 	"nize/store/oauth"
 )
 
-// Options are what a Company needs.
+// Options are a Company's dependencies.
 type Options struct {
 	Store interface {
 		identity.Store
@@ -50,35 +51,35 @@ type Options struct {
 		store.Contacts
 	}
 	Config store.Config
-	// HTTP returns the guarded client for what an admin registered at an address.
+	// HTTP returns the guarded client for a server that an admin registered at an address.
 	HTTP func(ctx context.Context, address string) *http.Client
-	// Base is the origin that people use.
+	// Base returns the origin that people use.
 	Base func() string
 	Now  func() time.Time
 	Log  *slog.Logger
 }
 
-// Company is the company's identity provider.
+// Company is a client of the company's identity provider, and the server of its directory.
 type Company struct {
 	Options
 	SignIn *signin.Server // set before the first request
 
-	people  sync.Mutex  // held while a person of the directory is read and changed
-	logouts limit.Limit // by address: each may cost a look at the provider's keys
+	people  sync.Mutex  // held while a person of the directory is read and then changed
+	logouts limit.Limit // by address: each may cost a request for the provider's keys
 
-	mu       sync.Mutex // guards what follows; held while the provider is asked
+	mu       sync.Mutex // guards the fields below; held during requests to the provider
 	party    *party
 	failed   error
 	failedAt time.Time
-	failedOf string // the revision that failed
+	failedOf string // revision of the settings with which discovery failed
 }
 
-// New returns one.
+// New returns a Company.
 func New(opt Options) *Company {
 	return &Company{Options: opt, logouts: limit.Limit{Most: 60, Per: time.Minute}}
 }
 
-// Name returns how people call the provider, or "" if none is set.
+// Name returns the provider's display name, or "" if none is set.
 func (c *Company) Name(ctx context.Context) string {
 	p, err := c.Store.GetIdentityProvider(ctx)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -87,10 +88,10 @@ func (c *Company) Name(ctx context.Context) string {
 	return p.Name
 }
 
-// Only reports whether browsers sign in with the provider alone.
+// Only reports whether browsers can sign in only with the provider.
 func (c *Company) Only() bool { return store.GetBool(c.Config, "", "oidc.required") }
 
-// rules are the settings about sign-ins.
+// rules returns the settings that apply to sign-ins.
 func (c *Company) rules() identity.Rules {
 	return identity.Rules{
 		LinkByEmail: store.GetBool(c.Config, "", "oidc.link_by_email"),
@@ -108,14 +109,15 @@ func names(list []string) (out []string) {
 	return out
 }
 
-// AdminsChanged takes the role back from admins by group who are in no such group now.
+// AdminsChanged removes the admin role from those who have it by a group that no longer
+// grants it.
 func (c *Company) AdminsChanged(ctx context.Context) {
 	if err := c.Store.EndGroupAdmins(ctx, store.System, c.rules().Admins); err != nil {
 		c.Log.Error("reading the groups of admins again", "err", err)
 	}
 }
 
-// CheckRequired refuses to require a provider that is not set.
+// CheckRequired returns ErrRefused if oidc.required is set without a provider.
 func (c *Company) CheckRequired(ctx context.Context) error {
 	_, err := c.Store.GetIdentityProvider(ctx)
 	if errors.Is(err, store.ErrNotFound) {
@@ -130,7 +132,7 @@ const (
 	logoutPath   = "/login/oidc/logout"
 )
 
-// Handler serves the pages of a sign-in and the provider's sign-outs.
+// Handler serves the pages of a sign-in and the provider's back-channel logout.
 func (c *Company) Handler() http.Handler {
 	mux := http.NewServeMux()
 	secure := func(pattern string, do http.HandlerFunc) {
@@ -149,7 +151,7 @@ func (c *Company) Handler() http.Handler {
 	return mux
 }
 
-// view is a provider as an admin sees it.
+// view returns a provider as admins see it, without its secret.
 func (c *Company) view(p identity.Provider) api.OIDC {
 	base := strings.TrimSuffix(c.Base(), "/")
 	scopes := p.Scopes

@@ -11,7 +11,7 @@ import (
 	"nize/store/identity"
 )
 
-// FuzzClaims: whatever a provider says, what is kept of it is text within bounds.
+// FuzzClaims checks that text from any claims is valid and within its limits.
 func FuzzClaims(f *testing.F) {
 	f.Add(`{"name":"Ana","email":"a@b.example","email_verified":"true","groups":["x","y"]}`, "groups")
 	f.Add(`{"email":"a@b.example","email_verified":1,"realm_access":{"roles":"x"}}`, "realm_access.roles")
@@ -34,7 +34,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// FuzzPatch: no body of a directory makes nize panic, or a person without bounds.
+// FuzzPatch checks that no request body causes a panic or invalid text.
 func FuzzPatch(f *testing.F) {
 	f.Add(`{"Operations":[{"op":"Replace","path":"active","value":"False"}]}`)
 	f.Add(`{"Operations":[{"op":"replace","value":{"name":{"givenName":"x"},"emails":[{"value":"a@b"}]}}]}`)
@@ -51,7 +51,7 @@ func FuzzPatch(f *testing.F) {
 				continue
 			}
 			for _, a := range list {
-				_ = assign(&s, a) // an error is an answer, too
+				_ = assign(&s, a) // an error is a valid result, too
 				_ = g.assign(op.Op, a)
 			}
 		}

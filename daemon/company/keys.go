@@ -8,13 +8,13 @@ import (
 	"net/http"
 )
 
-// key is what nize looks at in a key of the provider; go-oidc reads the rest.
+// key has the fields of a provider's key that nize checks; go-oidc decodes the key itself.
 type key struct {
 	Type string `json:"kty"`
 	Use  string `json:"use"`
 }
 
-// fetchKeys reads the keys that a provider publishes.
+// fetchKeys returns the keys that a provider publishes.
 func fetchKeys(ctx context.Context, client *http.Client, address string) ([]key, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

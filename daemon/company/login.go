@@ -21,11 +21,11 @@ import (
 	"nize/store/oauth"
 )
 
-// flowCookie holds the secret of the sign-in that a browser began last.
+// flowCookie is the cookie with the secret of the browser's most recent sign-in.
 const flowCookie = "nize-oidc"
 
-// flow is one sign-in of one browser. All that a provider sees of it is derived from the
-// secret, which it never sees.
+// flow is one sign-in of one browser. Everything sent to the provider is derived from the
+// secret; the secret itself is never sent.
 type flow struct{ secret, revision string }
 
 func (f flow) derive(what string) string {
@@ -40,7 +40,7 @@ func (f flow) used() oauth.Hash { return oauth.HashOf("oidc flow " + f.secret) }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// start sends a browser to the provider.
+// start redirects a browser to the provider.
 func (c *Company) start(w http.ResponseWriter, r *http.Request) {
 	if !signin.Navigates(r) {
 		c.SignIn.Problem(w, r, http.StatusForbidden, store.Textf("A sign-in must start in a window of its own. Open this address in your browser."))
@@ -57,14 +57,14 @@ func (c *Company) start(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, m.at(origin).AuthCodeURL(f.state(), oidc.Nonce(f.nonce()), oauth2.S256ChallengeOption(f.verifier())), http.StatusSeeOther)
 }
 
-// at is nize as a client whose people use that origin.
+// at returns the OAuth configuration for people who use that origin.
 func (m *party) at(origin string) *oauth2.Config {
 	o := m.oauth
 	o.RedirectURL = origin + redirectPath
 	return &o
 }
 
-// finish takes a browser back from the provider.
+// finish handles the provider's redirect back to nize.
 func (c *Company) finish(w http.ResponseWriter, r *http.Request) {
 	m, err := c.current(r.Context())
 	if err != nil {
@@ -113,8 +113,8 @@ func (c *Company) finish(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// redeem exchanges the code of a callback and returns who the person is and how the
-// provider calls the session.
+// redeem exchanges the code of a callback. It returns the person and the provider's id of
+// the session.
 func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, code, refused string) (p identity.Person, session string, err error) {
 	switch {
 	case refused == "access_denied":
@@ -137,8 +137,8 @@ func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, c
 			return p, "", m.untrusted(err)
 		}
 	}
-	// Some providers put claims of scopes into the ID token, others leave them to this
-	// endpoint.
+	// Some providers put the claims of a scope into the ID token, others return them only
+	// from this endpoint.
 	if _, ok := c1["email"]; (!ok || c1.at(m.GroupsClaim) == nil) && m.oidc.UserInfoEndpoint() != "" {
 		more, err := m.oidc.UserInfo(asking, oauth2.StaticTokenSource(token))
 		var c2 claims
@@ -174,7 +174,7 @@ func (c *Company) verify(ctx context.Context, m *party, raw, nonce string) (*oid
 		return nil, nil, m.clocks(fmt.Errorf("the ID token was issued at %s, which is in the future", id.IssuedAt.UTC().Format(time.RFC3339)))
 	case !same(id.Nonce, nonce):
 		return nil, nil, m.untrusted(errors.New("the ID token has the nonce of another sign-in"))
-	case id.Issuer != m.Issuer: // go-oidc has an exception
+	case id.Issuer != m.Issuer: // go-oidc accepts another issuer for one provider
 		return nil, nil, m.untrusted(fmt.Errorf("the ID token is of the issuer %q", id.Issuer))
 	}
 	var all claims
@@ -187,9 +187,9 @@ func (c *Company) verify(ctx context.Context, m *party, raw, nonce string) (*oid
 	return id, all, nil
 }
 
-// verifySigned verifies a token of the provider with a verifier of m. The provider may sign
-// with another algorithm, or publish its keys elsewhere, since its document was read: if the
-// token can't be verified, it reads the document again and returns the party of that.
+// verifySigned verifies a token of the provider with a verifier of m. If that fails, it
+// reads the provider's document again and retries, because the provider may have changed
+// its algorithm or the address of its keys. It returns the party that verified the token.
 func (c *Company) verifySigned(ctx context.Context, m *party, raw string, of func(*party) *oidc.IDTokenVerifier) (*party, *oidc.IDToken, error) {
 	id, err := of(m).Verify(ctx, raw)
 	var expired *oidc.TokenExpiredError
@@ -214,10 +214,10 @@ func (m *party) clocks(err error) *failure {
 	return &failure{http.StatusBadGateway, store.Textf("The clocks of %s and of nize differ too much, so you are not signed in. An admin sets the clock of the machine that nize runs on.", m.Name), err}
 }
 
-// errorCode is how OAuth writes one.
+// errorCode matches an OAuth error code.
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// rejected is for what the provider's callback says instead of a code.
+// rejected returns the failure for an error in the provider's callback.
 func (m *party) rejected(code string) *failure {
 	if !errorCode.MatchString(code) {
 		code = "unknown"
@@ -225,13 +225,13 @@ func (m *party) rejected(code string) *failure {
 	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin looks that up at %s, and compares the registration there with nizectl identity oidc test.", m.Name, code, m.Name), fmt.Errorf("the provider answered the error %q", code)}
 }
 
-// notExchanged is for a code that the provider gave no tokens for.
+// notExchanged returns the failure for a code that the provider did not exchange.
 func (m *party) notExchanged(err error) *failure {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
 		return unreachable(m.Provider, err)
 	}
-	// The answer may repeat what it was sent, so only its code is logged.
+	// The response may repeat what it was sent, so only its error code is logged.
 	code := answer.ErrorCode
 	if !errorCode.MatchString(code) {
 		code = fmt.Sprintf("status %d", answer.Response.StatusCode)
@@ -249,7 +249,8 @@ func (m *party) notExchanged(err error) *failure {
 	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin looks that up at %s, and compares the registration there with nizectl identity oidc test.", m.Name, code, m.Name), err}
 }
 
-// refused is for a person whom the provider knows and nize does not let in.
+// refused returns the failure for a person whom the provider authenticated and nize does
+// not let in.
 func (m *party) refused(err error, p identity.Person) error {
 	err = fmt.Errorf("%s: %w", p.Identity(), err)
 	switch {
@@ -265,7 +266,7 @@ func (m *party) refused(err error, p identity.Person) error {
 	return err
 }
 
-// fail tells a person what an admin has to do, and the log why.
+// fail writes the page that says what an admin has to do, and logs why the sign-in failed.
 func (c *Company) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var f *failure
 	switch {
@@ -283,7 +284,7 @@ func (c *Company) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.SignIn.Problem(w, r, f.status, f.text)
 }
 
-// logout takes a sign-out at the provider (OpenID Connect Back-Channel Logout).
+// logout handles a logout token of the provider (OpenID Connect Back-Channel Logout).
 func (c *Company) logout(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	if !c.logouts.Take(signin.Address(r), c.Now()) {
@@ -306,7 +307,8 @@ func (c *Company) logout(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// endSessions ends the browsers that a logout token is about.
+// endSessions ends the browser sessions that a logout token names, and returns their
+// number.
 func (c *Company) endSessions(ctx context.Context, raw string) (ended int, err error) {
 	m, err := c.current(ctx)
 	if err != nil {
@@ -356,7 +358,7 @@ func (c *Company) endSessions(ctx context.Context, raw string) (ended int, err e
 				continue
 			}
 			if who == "" && !strings.HasPrefix(in.Identity, identity.Of(m.Issuer, "")) {
-				continue // another provider's session of the same name
+				continue // a session of another provider with the same id
 			}
 			if err := c.Store.RevokeSignIn(ctx, store.System, tok.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
 				return ended, err

@@ -17,10 +17,10 @@ import (
 	"nize/store/printable"
 )
 
-// DefaultGroupsClaim is where most providers name a person's groups.
+// DefaultGroupsClaim is the claim in which most providers list a person's groups.
 const DefaultGroupsClaim = "groups"
 
-// Set sets the provider.
+// Set stores the provider. Unless forced, it tests discovery first.
 func (c *Company) Set(ctx context.Context, by store.Caller, req api.SetOIDCRequest) (none api.OIDC, err error) {
 	p := identity.Provider{
 		Issuer: strings.TrimSpace(req.Issuer), Client: strings.TrimSpace(req.Client), Name: strings.TrimSpace(req.Name),
@@ -61,7 +61,7 @@ func (c *Company) Set(ctx context.Context, by store.Caller, req api.SetOIDCReque
 	return c.view(p), nil
 }
 
-// Show shows the provider.
+// Show returns the provider.
 func (c *Company) Show(ctx context.Context, _ store.Caller, _ api.Empty) (none api.OIDC, err error) {
 	p, err := c.provider(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Company) Remove(ctx context.Context, by store.Caller, _ api.Empty) (non
 	return none, c.Store.DeleteIdentityProvider(ctx, by)
 }
 
-// Test asks the provider for all that a sign-in needs before a person is involved.
+// Test tests everything that a sign-in needs before a person is involved.
 func (c *Company) Test(ctx context.Context, _ store.Caller, _ api.Empty) (none api.OIDCTest, err error) {
 	p, err := c.provider(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Company) Test(ctx context.Context, _ store.Caller, _ api.Empty) (none a
 	return c.Look(ctx, p), nil
 }
 
-// Provider returns the provider; ok is false without one.
+// Provider returns the provider; ok is false if none is set.
 func (c *Company) Provider(ctx context.Context) (p identity.Provider, ok bool, err error) {
 	p, err = c.Store.GetIdentityProvider(ctx)
 	if errors.Is(err, store.ErrNotFound) {
@@ -107,15 +107,15 @@ func (c *Company) Provider(ctx context.Context) (p identity.Provider, ok bool, e
 	return p, err == nil, err
 }
 
-// Redirect returns the address to which the provider sends browsers back, and whether a
-// provider accepts it: it has to be https, except on this computer.
+// Redirect returns the address to which the provider redirects browsers, and whether
+// providers accept it: it has to be https, except on loopback.
 func (c *Company) Redirect() (address string, secure bool) {
 	address = strings.TrimSuffix(c.Base(), "/") + redirectPath
 	u, err := url.Parse(address)
 	return address, err == nil && (u.Scheme == "https" || loopback(u.Hostname()))
 }
 
-// Look tries a provider, step by step; it ends at the first step on which others depend.
+// Look tests a provider step by step. It stops at a step that later steps depend on.
 func (c *Company) Look(ctx context.Context, p identity.Provider) api.OIDCTest {
 	t := api.OIDCTest{OIDC: c.view(p), OK: true}
 	step := func(name string, err error, text, cure string) bool {
@@ -153,7 +153,7 @@ func (c *Company) Look(ctx context.Context, p identity.Provider) api.OIDCTest {
 	return t
 }
 
-// keys counts the keys that the provider publishes and that can verify a signature.
+// keys returns the number of published keys that can verify a signature.
 func (m *party) keys(ctx context.Context) (int, error) {
 	set, err := fetchKeys(oidc.ClientContext(ctx, m.http), m.http, m.document.Keys)
 	if err != nil {

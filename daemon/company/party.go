@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	// skew is how far the clocks of nize and the provider may be apart.
+	// skew is the maximum difference between the clocks of nize and the provider.
 	skew = 2 * time.Minute
-	// partyLife is how long what was discovered is used. A key that the provider took
-	// back is trusted no longer than that.
+	// partyLife is how long a discovery document is cached. It is also the longest time
+	// that a withdrawn key is still trusted.
 	partyLife = time.Hour
-	// failedLife is the minimum time between two reads after a failure, so that a crowd
-	// at the page does not become one at the provider.
+	// failedLife is the minimum time between two reads after a failure, so that many people
+	// at the page don't cause many requests to the provider.
 	failedLife = 5 * time.Second
 )
 
-// algorithms are those with a public key. Neither none nor a shared secret proves who
-// signed.
+// algorithms are the accepted ones, all asymmetric. Neither none nor a shared secret proves
+// who signed.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// party is nize as a client of the provider.
+// party is nize as a client of the provider, with the provider's document.
 type party struct {
 	identity.Provider
 	since    time.Time
 	oidc     *oidc.Provider
 	verifier *oidc.IDTokenVerifier
-	signed   *oidc.IDTokenVerifier // of tokens for other audiences than the client
+	signed   *oidc.IDTokenVerifier // for tokens with an audience other than the client
 	oauth    oauth2.Config         // without the redirect address
 	document document
 	http     *http.Client
@@ -47,7 +47,7 @@ type party struct {
 	hasClock bool
 }
 
-// document is what go-oidc leaves of the provider's document.
+// document has the fields of the discovery document that go-oidc does not return.
 type document struct {
 	AuthMethods []string `json:"token_endpoint_auth_methods_supported"`
 	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
@@ -57,8 +57,8 @@ type document struct {
 	Logout      bool     `json:"backchannel_logout_supported"`
 }
 
-// current returns nize as a client of the provider that is set. ErrNotFound without one;
-// a failure if the provider can't be used.
+// current returns the party of the configured provider. It returns ErrNotFound if none is
+// set, and a failure if the provider can't be used.
 func (c *Company) current(ctx context.Context) (*party, error) {
 	p, err := c.Store.GetIdentityProvider(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Company) current(ctx context.Context) (*party, error) {
 func (c *Company) discoverLocked(ctx context.Context, p identity.Provider) (*party, error) {
 	made, err := c.discover(ctx, p)
 	if err != nil {
-		if ctx.Err() == nil { // else only the browser has left
+		if ctx.Err() == nil { // otherwise only the browser disconnected
 			c.failed, c.failedAt, c.failedOf = err, c.Now(), p.Revision
 		}
 		return nil, err
@@ -88,8 +88,8 @@ func (c *Company) discoverLocked(ctx context.Context, p identity.Provider) (*par
 	return made, nil
 }
 
-// renewed returns m with what the provider publishes now, or m itself if that was read
-// a moment ago or can't be read.
+// renewed returns a party with the provider's present document. It returns m itself if that
+// was read less than [failedLife] ago, or can't be read now.
 func (c *Company) renewed(ctx context.Context, m *party) *party {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Company) renewed(ctx context.Context, m *party) *party {
 	return c.party
 }
 
-// checkIssuer refuses an address that can't be an issuer.
+// checkIssuer returns ErrInvalid for an address that can't be an issuer.
 func checkIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
@@ -121,7 +121,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// discover reads what the provider publishes.
+// discover reads the provider's discovery document and checks what nize needs of it.
 func (c *Company) discover(ctx context.Context, p identity.Provider) (*party, error) {
 	m := &party{Provider: p, since: c.Now(), http: c.HTTP(ctx, p.Issuer)}
 	dated := *m.http
@@ -159,7 +159,7 @@ func (c *Company) discover(ctx context.Context, p identity.Provider) (*party, er
 	late := func() time.Time { return c.Now().Add(-skew) }
 	m.verifier = m.oidc.VerifierContext(keys, &oidc.Config{ClientID: p.Client, SupportedSigningAlgs: usable, Now: late})
 	m.signed = m.oidc.VerifierContext(keys, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: usable, Now: late})
-	ends.AuthStyle = oauth2.AuthStyleInHeader // the default of OpenID Connect; to try both would use the code up
+	ends.AuthStyle = oauth2.AuthStyleInHeader // the default of OpenID Connect; trying both would use up the code
 	if p.Secret.IsZero() || m.document.AuthMethods != nil && !slices.Contains(m.document.AuthMethods, "client_secret_basic") {
 		ends.AuthStyle = oauth2.AuthStyleInParams
 	}
@@ -167,7 +167,7 @@ func (c *Company) discover(ctx context.Context, p identity.Provider) (*party, er
 	return m, nil
 }
 
-// scopes are those of every sign-in and those that an admin added.
+// scopes returns the scopes of every sign-in and those that an admin added.
 func scopes(p identity.Provider) []string {
 	list := []string{oidc.ScopeOpenID, "profile", "email"}
 	for _, s := range p.Scopes {
@@ -178,8 +178,8 @@ func scopes(p identity.Provider) []string {
 	return list
 }
 
-// dateReader notes the provider's clock. It is behind ours by the age of the answer at
-// most, which is no matter for what [skew] bounds.
+// dateReader records the provider's clock from the Date header. The error is at most the
+// age of the response, which is negligible compared with [skew].
 type dateReader struct {
 	http.RoundTripper
 	party *party
@@ -197,7 +197,7 @@ func (d *dateReader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// failure is a sign-in that failed: what the person reads, and why, for the log.
+// failure is a failed sign-in: the text for the page, and the reason for the log.
 type failure struct {
 	status int
 	text   store.Text

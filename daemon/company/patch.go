@@ -13,19 +13,20 @@ import (
 	"nize/store/printable"
 )
 
-// clean is a value of a directory without what nobody sees.
+// clean returns a value of a directory with surrounding space removed and invisible
+// characters escaped.
 func clean(s string) string {
 	return printable.Escape(strings.TrimSpace(strings.ToValidUTF8(s, "")))
 }
 
-// operation is one of a PATCH.
+// operation is one operation of a PATCH request.
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value"`
 }
 
-// maxOperations of one request.
+// maxOperations is the maximum number in one request.
 const maxOperations = 10_000
 
 func operations(r *http.Request) ([]operation, error) {
@@ -48,14 +49,14 @@ func operations(r *http.Request) ([]operation, error) {
 	return body.Operations, nil
 }
 
-// assignment is one attribute and its new value; a nil value removes it.
+// assignment is an attribute and its new value; nil removes the attribute.
 type assignment struct {
 	path  string
 	value json.RawMessage
 }
 
-// assignments is an operation, attribute by attribute: without a path its value is an
-// object of them, which Okta sends, and in which Entra writes name.givenName.
+// assignments splits an operation into attributes. Without a path, the value is an object
+// of attributes: Okta sends this form, and Entra uses it with names such as name.givenName.
 func (op operation) assignments() ([]assignment, error) {
 	value := op.Value
 	if op.Op == "remove" {
@@ -88,7 +89,7 @@ func (c *Company) patchUser(ctx context.Context, by store.Caller, r *http.Reques
 	if err != nil {
 		return 0, nil, err
 	}
-	c.people.Lock() // or two changes at once would undo one another, and let a leaver in again
+	c.people.Lock() // otherwise concurrent changes could overwrite each other, and re-enable a person who left
 	defer c.people.Unlock()
 	s, err := c.Store.GetSCIMUser(ctx, r.PathValue("id"))
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *Company) patchUser(ctx context.Context, by store.Caller, r *http.Reques
 	return c.saveUser(ctx, by, s)
 }
 
-// assign sets one attribute; those that nize has no use for are left out.
+// assign sets one attribute. It ignores attributes that nize doesn't store.
 func assign(s *identity.SCIMUser, a assignment) error {
 	path := strings.ToLower(strings.TrimPrefix(a.path, schemaUser+":"))
 	text := map[string]*string{"username": &s.UserName, "externalid": &s.External, "displayname": &s.Display, "name.givenname": &s.Given, "name.familyname": &s.Family}[path]
@@ -142,7 +143,7 @@ func assign(s *identity.SCIMUser, a assignment) error {
 
 var oneMember = regexp.MustCompile(`^(?i:members)\[\s*(?i:value)\s+(?i:eq)\s+"([^"]{1,200})"\s*\]$`)
 
-// patchGroup changes a group. All operations are one change, in their order.
+// patchGroup changes a group. It applies all operations in order, as one change.
 func (c *Company) patchGroup(ctx context.Context, by store.Caller, r *http.Request) (int, any, error) {
 	ops, err := operations(r)
 	if err != nil {
@@ -173,7 +174,7 @@ func (c *Company) patchGroup(ctx context.Context, by store.Caller, r *http.Reque
 	return c.groupNow(ctx, http.StatusOK, g.ID, true)
 }
 
-// groupChange gathers what operations do.
+// groupChange collects the changes of a request's operations.
 type groupChange identity.SCIMGroupChange
 
 func (g *groupChange) putIn(id string) {
@@ -186,7 +187,7 @@ func (g *groupChange) takeOut(id string) {
 	g.Out = append(g.Out, id)
 }
 
-// assign adds one attribute of an operation.
+// assign applies an operation to one attribute.
 func (g *groupChange) assign(op string, a assignment) error {
 	switch strings.ToLower(strings.TrimPrefix(a.path, schemaGroup+":")) {
 	case "displayname", "externalid":

@@ -17,15 +17,15 @@ import (
 	"nize/store/outage"
 )
 
-// SCIM 2.0 (RFC 7643, RFC 7644), as much of it as directories use: people and groups,
-// with the attributes that nize has a use for. Others are read and left out, so that a
-// directory may send its whole schema. A token of the audience scim opens it, while its
-// owner is an admin.
+// This is the part of SCIM 2.0 (RFC 7643, RFC 7644) that directories use: people and
+// groups, with the attributes that nize stores. Other attributes are accepted and ignored,
+// so that a directory may send its whole schema. Requests need a token of the audience scim
+// whose owner is an admin.
 
 const (
 	scimPath = "/scim/v2"
 	scimType = "application/scim+json"
-	scimMost = 200 // resources of a page
+	scimMost = 200 // maximum number of resources in a page
 	scimBody = 4 << 20
 
 	schemaUser  = "urn:ietf:params:scim:schemas:core:2.0:User"
@@ -34,7 +34,7 @@ const (
 	schemaError = "urn:ietf:params:scim:api:messages:2.0:Error"
 )
 
-// scimError is an error as SCIM has it.
+// scimError is an error in SCIM's form.
 type scimError struct {
 	status int
 	kind   string // scimType
@@ -47,7 +47,7 @@ func badSCIM(kind, format string, args ...any) error {
 	return &scimError{http.StatusBadRequest, kind, fmt.Sprintf(format, args...)}
 }
 
-// SCIM serves a directory.
+// SCIM serves the requests of a directory.
 func (c *Company) SCIM() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(context.Context, store.Caller, *http.Request) (int, any, error)) {
@@ -92,7 +92,7 @@ func (c *Company) SCIM() http.Handler {
 	return mux
 }
 
-// directory is who a request of a directory acts for.
+// directory returns the caller for a directory's request: the owner of its token.
 func (c *Company) directory(r *http.Request) (by store.Caller, err error) {
 	text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	refused := &scimError{http.StatusUnauthorized, "", "send a token of the audience scim: nizectl tokens create NAME --audience scim"}
@@ -124,7 +124,7 @@ func writeSCIM(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", scimType)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the directory has left: nothing to do
+	_ = json.NewEncoder(w).Encode(v) // the directory disconnected
 }
 
 func (c *Company) failSCIM(w http.ResponseWriter, err error) {
@@ -171,7 +171,7 @@ type scimEmail struct {
 	Primary flexBool `json:"primary,omitempty"`
 }
 
-// flexBool is a boolean, which Entra writes as a text.
+// flexBool is a boolean that may be sent as a string, as Entra does.
 type flexBool bool
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -239,7 +239,7 @@ func (c *Company) showGroup(g identity.SCIMGroup, members []identity.SCIMUser) s
 	return v
 }
 
-// keep is a resource of a person as it is kept.
+// keep returns s with the attributes of the resource u.
 func (u scimUser) keep(s identity.SCIMUser) identity.SCIMUser {
 	s.UserName, s.External, s.Display = clean(u.UserName), clean(u.External), clean(u.Display)
 	s.Given, s.Family, s.Email = "", "", ""
@@ -260,7 +260,7 @@ func (u scimUser) keep(s identity.SCIMUser) identity.SCIMUser {
 
 var scimFilter = regexp.MustCompile(`^\s*([A-Za-z]+)\s+(?i:eq)\s+("(?:[^"\\]|\\.)*")\s*$`)
 
-// query reads filter and page of a request.
+// query reads a request's filter and page.
 func query(r *http.Request, names ...string) (q identity.SCIMQuery, start int, err error) {
 	v := r.URL.Query()
 	number := func(name string, otherwise int) (int, error) {
@@ -325,7 +325,7 @@ func (c *Company) getUser(ctx context.Context, _ store.Caller, r *http.Request) 
 	return http.StatusOK, c.showUser(s), err
 }
 
-// putUser makes a person, or replaces one whose id is in the path.
+// putUser creates a person, or replaces the one whose id is in the path.
 func (c *Company) putUser(ctx context.Context, by store.Caller, r *http.Request) (int, any, error) {
 	var u scimUser
 	if err := json.NewDecoder(r.Body).Decode(&u); err != nil {
@@ -360,7 +360,7 @@ func (c *Company) listGroups(ctx context.Context, _ store.Caller, r *http.Reques
 	list, total, err := c.Store.ListSCIMGroups(ctx, q)
 	var out []scimGroup
 	for _, g := range list {
-		out = append(out, c.showGroup(g, nil)) // members are for who asks for one group
+		out = append(out, c.showGroup(g, nil)) // members are returned only for a single group
 	}
 	return http.StatusOK, page(out, total, start), err
 }
@@ -377,7 +377,7 @@ func (c *Company) groupNow(ctx context.Context, status int, id string, bare bool
 	return status, c.showGroup(g, members), err
 }
 
-// putGroup makes a group, or replaces one whose id is in the path.
+// putGroup creates a group, or replaces the one whose id is in the path.
 func (c *Company) putGroup(ctx context.Context, by store.Caller, r *http.Request) (int, any, error) {
 	var g scimGroup
 	if err := json.NewDecoder(r.Body).Decode(&g); err != nil {

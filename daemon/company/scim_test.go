@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// TestSCIMErrors: a directory tries again after an outage, and not after a refusal.
+// TestSCIMErrors checks that a directory retries after an outage and not after a refusal.
 func TestSCIMErrors(t *testing.T) {
 	c := &Company{Options: Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}}
 	for err, want := range map[error]int{

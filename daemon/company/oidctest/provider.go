@@ -1,7 +1,8 @@
-// Package oidctest is an OpenID Connect provider for tests. It enforces the protocol
-// as a strict one does: registered redirect addresses byte for byte, PKCE, codes that
-// work once and for the client that asked, client authentication. It knows nothing of
-// nize, so that a mistake of either shows.
+// Package oidctest is a strict OpenID Connect provider for tests.
+//
+// It compares registered redirect addresses byte for byte, requires PKCE and client
+// authentication, and accepts a code once and only from its client. It shares no code with
+// the client under test, so that a mistake in either shows.
 package oidctest
 
 import (
@@ -25,10 +26,10 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Claims are what the provider says.
+// Claims are claims of a token or a document.
 type Claims map[string]any
 
-// Provider is one, with one client.
+// Provider is a provider with one client.
 type Provider struct {
 	*httptest.Server
 	Client, Secret string
@@ -75,10 +76,10 @@ func New(t testing.TB, redirects ...string) *Provider {
 	return p
 }
 
-// Person says who signs in next.
+// Person sets the claims of the person who signs in next.
 func (p *Provider) Person(c Claims) { p.set(func() { p.person, p.userinfo = c, nil }) }
 
-// UserInfo moves claims of the person to the userinfo endpoint.
+// UserInfo sets claims that only the userinfo endpoint returns.
 func (p *Provider) UserInfo(c Claims) { p.set(func() { p.userinfo = c }) }
 
 // Register adds a redirect address.
@@ -86,16 +87,17 @@ func (p *Provider) Register(address string) {
 	p.set(func() { p.redirects = append(p.redirects, address) })
 }
 
-// Change changes header and claims of ID tokens before they are signed.
+// Change sets a function that changes the header and claims of ID tokens before signing.
 func (p *Provider) Change(f func(header, claims Claims)) { p.set(func() { p.change = f }) }
 
-// Raw makes ID tokens without signing.
+// Raw sets a function that returns ID tokens instead of signing them. It must not call the
+// provider.
 func (p *Provider) Raw(f func(Claims) string) { p.set(func() { p.raw = f }) }
 
-// Document changes the discovery document.
+// Document sets a function that changes the discovery document.
 func (p *Provider) Document(f func(Claims)) { p.set(func() { p.document = f }) }
 
-// Down makes the provider answer nothing but 503.
+// Down makes the provider answer every request with 503.
 func (p *Provider) Down(down bool) { p.set(func() { p.down = down }) }
 
 // Rotate replaces the signing key.
