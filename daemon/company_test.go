@@ -237,7 +237,7 @@ func TestCompanyAttacks(t *testing.T) {
 		{"expired", claim("exp", time.Now().Add(-10*time.Minute).Unix()), clocks, "ended at"},
 		{"from the future", claim("iat", time.Now().Add(10*time.Minute).Unix()), clocks, "in the future"},
 		{"no subject", claim("sub", ""), untrusted, "subject"},
-		{"a long subject", func() { a.idp.Person(oidctest.Claims{"sub": strings.Repeat("x", 256)}) }, "nize can&#39;t keep", "subject"},
+		{"a long subject", func() { a.idp.Person(oidctest.Claims{"sub": strings.Repeat("x", 256)}) }, "nize can&#39;t store", "subject"},
 		{"alg none", func() {
 			a.idp.Raw(func(c oidctest.Claims) string {
 				return encode(map[string]string{"alg": "none"}) + "." + encode(c) + "."
@@ -330,24 +330,24 @@ func TestCompanyFailures(t *testing.T) {
 		page, log string
 	}{
 		{"down", func() { a.idp.Down(true); set(good) }, nil, "nizectl identity oidc test", "503"},
-		{"another issuer", document("issuer", "https://elsewhere.example"), nil, "sets the right one with nizectl identity oidc set", "elsewhere.example"},
+		{"another issuer", document("issuer", "https://elsewhere.example"), nil, "set the right one with nizectl identity oidc set", "elsewhere.example"},
 		{"no PKCE", document("code_challenge_methods_supported", []string{"plain"}), nil, "nizectl identity oidc test", "S256"},
 		{"no public key", document("id_token_signing_alg_values_supported", []string{"HS256"}), nil, "nizectl identity oidc test", "HS256"},
 		{"plain addresses", document("token_endpoint", "http://login.acme.example/token"), nil, "nizectl identity oidc test", "not an https address"},
 		{"no keys", document("jwks_uri", a.idp.URL+"/nothing"), nil, "the log of nized", "fetching keys"},
-		{"wrong secret", func() { req := good; req.ClientSecret = api.NewSecret("wrong"); set(req) }, nil, "sets client id and secret again", "invalid_client"},
-		{"cancelled there", nil, refusal("access_denied"), "assigns you to nize", "access_denied"},
-		{"refused there", nil, refusal("invalid_scope"), "compares the registration there", "invalid_scope"},
-		{"an unknown refusal", nil, refusal("<b>"), "compares the registration there", "unknown"},
-		{"a code that is over", nil, answer(func(q url.Values) { q.Set("code", "another") }), "compares the redirect address", "invalid_grant"},
+		{"wrong secret", func() { req := good; req.ClientSecret = api.NewSecret("wrong"); set(req) }, nil, "set client id and secret again", "invalid_client"},
+		{"cancelled there", nil, refusal("access_denied"), "assign you to nize", "access_denied"},
+		{"refused there", nil, refusal("invalid_scope"), "compare the registration there", "invalid_scope"},
+		{"an unknown refusal", nil, refusal("<b>"), "compare the registration there", "unknown"},
+		{"a code that is over", nil, answer(func(q url.Values) { q.Set("code", "another") }), "compare the redirect address", "invalid_grant"},
 		{"down in the middle", nil, func(*url.URL) { a.idp.Down(true) }, "can't be reached", "status 503"},
-		{"clocks", func() { a.idp.Change(func(_, c oidctest.Claims) { c["exp"] = time.Now().Add(-time.Hour).Unix() }) }, nil, "sets the clock of the machine", "ended at"},
-		{"groups that are no list", func() { a.idp.Person(oidctest.Claims{"sub": "x", "groups": map[string]int{"a": 1}}) }, nil, "finds what it is in the log", "not a list of names"},
-		{"no groups", func() { a.set("oidc.allowed_groups", "staff") }, nil, "send the claim that nizectl identity oidc show names", "oidc.allowed_groups"},
+		{"clocks", func() { a.idp.Change(func(_, c oidctest.Claims) { c["exp"] = time.Now().Add(-time.Hour).Unix() }) }, nil, "set the clock of the machine", "ended at"},
+		{"groups that are no list", func() { a.idp.Person(oidctest.Claims{"sub": "x", "groups": map[string]int{"a": 1}}) }, nil, "find the details in the log", "not a list of names"},
+		{"no groups", func() { a.set("oidc.allowed_groups", "staff") }, nil, "send the claim that nizectl identity oidc show prints", "oidc.allowed_groups"},
 		{"the wrong groups", func() {
 			a.set("oidc.allowed_groups", "staff")
 			a.idp.Person(oidctest.Claims{"sub": "x", "groups": []string{"guests"}})
-		}, nil, "adds you to a group of the setting oidc.allowed_groups", "oidc.allowed_groups"},
+		}, nil, "add you to a group of the setting oidc.allowed_groups", "oidc.allowed_groups"},
 		{"disabled", func() {
 			a.idp.Person(oidctest.Claims{"sub": "leaver", "name": "Leaver"})
 			a.login(newBrowser(t, a.testDaemon))
@@ -360,12 +360,12 @@ func TestCompanyFailures(t *testing.T) {
 			admin("ben", "b@acme.example")
 			admin("bea", "B@acme.example")
 			a.idp.Person(oidctest.Claims{"sub": "b", "name": "B", "email": "b@acme.example", "email_verified": true})
-		}, nil, "removes or links them", "several users"},
+		}, nil, "remove or link them", "several users"},
 		{"no provider", func() {
 			if _, err := api.RemoveOIDC.Call(t.Context(), a.Client, api.Empty{}); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, "sets one with nizectl identity oidc set", "not found"},
+		}, nil, "set one with nizectl identity oidc set", "not found"},
 	} {
 		a.idp.Down(false)
 		a.idp.Document(nil)
@@ -638,7 +638,7 @@ func TestCompanyGroupsOfSettings(t *testing.T) {
 	if p := a.login(stranger); p.status != http.StatusForbidden || !strings.Contains(p.body, "oidc.allowed_groups") || stranger.as() != "" {
 		t.Errorf("a stranger: %d %s", p.status, mainOf(p))
 	}
-	if p := login(newBrowser(t, a.testDaemon), nil); p.status != http.StatusForbidden || !strings.Contains(p.body, "did not tell nize your groups") {
+	if p := login(newBrowser(t, a.testDaemon), nil); p.status != http.StatusForbidden || !strings.Contains(p.body, "did not send your groups") {
 		t.Errorf("without the claim: %d %s", p.status, mainOf(p))
 	}
 	if got := b.as(); got != "" {

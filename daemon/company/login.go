@@ -118,7 +118,7 @@ func (c *Company) finish(w http.ResponseWriter, r *http.Request) {
 func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, code, refused string) (p identity.Person, session string, err error) {
 	switch {
 	case refused == "access_denied":
-		return p, "", &failure{http.StatusForbidden, store.Textf("%s did not let you in. Somebody who administers it there assigns you to nize.", m.Name), errors.New("the provider answered access_denied")}
+		return p, "", &failure{http.StatusForbidden, store.Textf("%s did not let you in. Its administrator has to assign you to nize.", m.Name), errors.New("the provider answered access_denied")}
 	case refused != "" || code == "":
 		return p, "", m.rejected(refused)
 	}
@@ -153,7 +153,7 @@ func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, c
 	}
 	p, err = readPerson(m.Issuer, id.Subject, c1, m.GroupsClaim)
 	if err != nil {
-		return p, "", &failure{http.StatusForbidden, store.Textf("%s says something about you that nize can't keep. An admin finds what it is in the log of nized.", m.Name), err}
+		return p, "", &failure{http.StatusForbidden, store.Textf("%s sent data about you that nize can't store. An admin can find the details in the log of nized.", m.Name), err}
 	}
 	return p, store.Clip(c1.text("sid"), identity.MaxSubject), nil
 }
@@ -207,11 +207,11 @@ func foreign(err error) *failure {
 }
 
 func (m *party) untrusted(err error) *failure {
-	return &failure{http.StatusBadGateway, store.Textf("The answer of %s can't be trusted, so you are not signed in. An admin finds the reason in the log of nized.", m.Name), err}
+	return &failure{http.StatusBadGateway, store.Textf("The answer of %s can't be trusted, so you are not signed in. An admin can find the reason in the log of nized.", m.Name), err}
 }
 
 func (m *party) clocks(err error) *failure {
-	return &failure{http.StatusBadGateway, store.Textf("The clocks of %s and of nize differ too much, so you are not signed in. An admin sets the clock of the machine that nize runs on.", m.Name), err}
+	return &failure{http.StatusBadGateway, store.Textf("The clocks of %s and of nize differ too much, so you are not signed in. An admin has to set the clock of the machine that runs nize.", m.Name), err}
 }
 
 // errorCode matches an OAuth error code.
@@ -222,7 +222,7 @@ func (m *party) rejected(code string) *failure {
 	if !errorCode.MatchString(code) {
 		code = "unknown"
 	}
-	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin looks that up at %s, and compares the registration there with nizectl identity oidc test.", m.Name, code, m.Name), fmt.Errorf("the provider answered the error %q", code)}
+	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin can look that up at %s, and compare the registration there with nizectl identity oidc test.", m.Name, code, m.Name), fmt.Errorf("the provider answered the error %q", code)}
 }
 
 // notExchanged returns the failure for a code that the provider did not exchange.
@@ -242,11 +242,11 @@ func (m *party) notExchanged(err error) *failure {
 	}
 	switch code {
 	case "invalid_client", "unauthorized_client":
-		return &failure{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so signing in doesn't work. An admin sets client id and secret again with nizectl identity oidc set.", m.Name), err}
+		return &failure{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so signing in doesn't work. An admin has to set client id and secret again with nizectl identity oidc set.", m.Name), err}
 	case "invalid_grant":
-		return &failure{http.StatusForbidden, store.Textf("%s did not accept this sign-in: it took too long, or was used before. Begin again; if it fails again, an admin compares the redirect address with nizectl identity oidc test.", m.Name), err}
+		return &failure{http.StatusForbidden, store.Textf("%s did not accept this sign-in: it took too long, or was used before. Try again; if it fails again, an admin should compare the redirect address with nizectl identity oidc test.", m.Name), err}
 	}
-	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin looks that up at %s, and compares the registration there with nizectl identity oidc test.", m.Name, code, m.Name), err}
+	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin can look that up at %s, and compare the registration there with nizectl identity oidc test.", m.Name, code, m.Name), err}
 }
 
 // refused returns the failure for a person whom the provider authenticated and nize does
@@ -255,13 +255,13 @@ func (m *party) refused(err error, p identity.Person) error {
 	err = fmt.Errorf("%s: %w", p.Identity(), err)
 	switch {
 	case errors.Is(err, identity.ErrNotAllowed) && !p.GroupsKnown:
-		return &failure{http.StatusForbidden, store.Textf("%s did not tell nize your groups, and only some groups may use it. An admin has %s send the claim that nizectl identity oidc show names.", m.Name, m.Name), err}
+		return &failure{http.StatusForbidden, store.Textf("%s did not send your groups, and only some groups may use nize. An admin has to make %s send the claim that nizectl identity oidc show prints.", m.Name, m.Name), err}
 	case errors.Is(err, identity.ErrNotAllowed):
-		return &failure{http.StatusForbidden, store.Textf("Your account at %s is in no group that may use nize. An admin adds you to a group of the setting oidc.allowed_groups, or changes that setting.", m.Name), err}
+		return &failure{http.StatusForbidden, store.Textf("Your account at %s is in no group that may use nize. An admin can add you to a group of the setting oidc.allowed_groups, or change that setting.", m.Name), err}
 	case errors.Is(err, identity.ErrDisabled):
-		return &failure{http.StatusForbidden, store.Textf("Your account in nize is disabled. An admin enables it with nizectl users enable."), err}
+		return &failure{http.StatusForbidden, store.Textf("Your account in nize is disabled. An admin can enable it with nizectl users enable."), err}
 	case errors.Is(err, identity.ErrAmbiguous):
-		return &failure{http.StatusForbidden, store.Textf("Several people in nize have your email address, so it is not clear who you are. An admin finds them with nizectl users list, and removes or links them."), err}
+		return &failure{http.StatusForbidden, store.Textf("Several people in nize have your email address, so it is not clear which of them you are. An admin can find them with nizectl users list, and remove or link them."), err}
 	}
 	return err
 }
@@ -272,7 +272,7 @@ func (c *Company) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, store.ErrNotFound):
-		f = &failure{http.StatusNotFound, store.Textf("No identity provider is set here. An admin sets one with nizectl identity oidc set."), err}
+		f = &failure{http.StatusNotFound, store.Textf("No identity provider is set up here. An admin can set one with nizectl identity oidc set."), err}
 	default:
 		f = &failure{http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."), err}
 	}

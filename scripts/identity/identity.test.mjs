@@ -252,7 +252,7 @@ test('a sign-in that fails says what an admin does', async () => {
   await stand.ctl('config', 'set', 'oidc.allowed_groups', 'leads')
   await refused('ben', 'is in no group that may use nize')
   delete acme.people.ben.groups
-  await refused('ben', 'did not tell nize your groups')
+  await refused('ben', 'did not send your groups')
   await stand.ctl('config', 'unset', 'oidc.allowed_groups')
 
   // They are disabled here.
