@@ -34,8 +34,8 @@ type Copy struct {
 // queued records. Backup returns an error if the file exists; if it fails, it removes the
 // incomplete file.
 //
-// The copy is made inside one reading transaction, which a slow disk must not prolong: path
-// must be a local file, never a network connection.
+// Free pages are not copied. path must be a local file, never a network connection: what a
+// slow disk prolongs is the time for which writers wait at the end of the copy.
 func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 	if err := d.Flush(ctx); err != nil {
 		return c, fmt.Errorf("backing up: %w", err)
@@ -49,16 +49,19 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 			err = errors.Join(err, commit.RemoveIfThere(path))
 		}
 	}()
-	err = d.Read(ctx, "backing up", func(t *commit.Tx) (err error) {
+	if file, ok := d.engine.(*bolt.File); ok {
+		if err = commit.NoRoom(file.CopyTo(ctx, path)); err == nil {
+			c.Key, err = Inspect(path) // keys may have been rotated meanwhile
+		}
+		if err != nil {
+			return c, fmt.Errorf("backing up: %w", err)
+		}
+	} else if err = d.Read(ctx, "backing up", func(t *commit.Tx) (err error) {
 		if c.Key, err = wrappedBy(t); err != nil {
 			return err
 		}
-		if b, ok := t.Raw.(interface{ Copy(*os.File) error }); ok {
-			return commit.NoRoom(b.Copy(f))
-		}
 		return commit.NoRoom(copyTo(ctx, d.engine, path))
-	})
-	if err != nil {
+	}); err != nil {
 		return c, err
 	}
 	if err := f.Sync(); err != nil {

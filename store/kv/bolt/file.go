@@ -16,16 +16,16 @@ package bolt
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,6 +43,13 @@ const (
 	initialMmap = 1 << (30 - 32/bits.UintSize*3) // 128 MiB where addresses are 32 bits wide
 )
 
+// recoverDamage makes an error of a panic of bbolt, to which a damaged page leads.
+func recoverDamage(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%w: %v", kv.ErrDamaged, r)
+	}
+}
+
 // Options say how a file is opened.
 type Options struct {
 	// Fill is how full a page of a bucket is left when it is split, from 0.1 to 1. The
@@ -56,10 +63,21 @@ type Options struct {
 
 // File is an open file.
 type File struct {
-	db    *bbolt.DB
 	path  string
 	fill  map[string]float64
 	clean bool
+	max   int // testOnlyMaxSize
+
+	swap sync.RWMutex // guards now
+	now  *generation
+	// turn is held by the transaction that writes. It guards noted, the keys that are
+	// written while Compact copies the file; nil otherwise.
+	turn  sync.Mutex
+	noted written
+
+	compacting sync.Mutex // held while Compact runs
+	closing    atomic.Bool
+	retired    sync.WaitGroup // earlier generations that still have readers
 }
 
 var _ kv.Engine = (*File)(nil)
@@ -70,23 +88,34 @@ func Open(path string, o Options) (*File, error) {
 	if err := precheck(path); err != nil {
 		return nil, err
 	}
-	f := &File{path: path, fill: o.Fill, clean: Clean(path)}
-	var err error
-	f.db, err = openFile(path, &bbolt.Options{
-		Timeout:         lockTimeout,
-		ReadOnly:        o.ReadOnly,
-		FreelistType:    bbolt.FreelistMapType,
-		InitialMmapSize: initialMmap,
-		MaxSize:         o.TestOnlyMaxSize,
-	})
+	f := &File{path: path, fill: o.Fill, clean: Clean(path), max: o.TestOnlyMaxSize}
+	db, err := openFile(path, f.options(o.ReadOnly))
+	f.now = &generation{db: db}
 	if err != nil || o.ReadOnly {
 		return f, err
 	}
 	// From here on the file is ours: from now until Close it is not clean.
-	if err := Unmark(path); err != nil {
-		return nil, errors.Join(err, f.db.Close())
+	if err := errors.Join(Unmark(path), removeIfThere(compactPath(path))); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return f, nil
+}
+
+func (f *File) options(readOnly bool) *bbolt.Options {
+	return &bbolt.Options{
+		Timeout:         lockTimeout,
+		ReadOnly:        readOnly,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: initialMmap,
+		MaxSize:         f.max,
+	}
+}
+
+// current returns the present generation.
+func (f *File) current() *generation {
+	f.swap.RLock()
+	defer f.swap.RUnlock()
+	return f.now
 }
 
 // openFile is bbolt's Open without its panics.
@@ -119,7 +148,11 @@ func (f *File) WasClean() bool { return f.clean }
 
 // Close implements [kv.Engine].
 func (f *File) Close(clean bool) error {
-	if err := f.db.Close(); err != nil || !clean {
+	f.closing.Store(true)
+	f.compacting.Lock() // Compact ends soon
+	defer f.compacting.Unlock()
+	f.retired.Wait()
+	if err := f.current().db.Close(); err != nil || !clean {
 		return err
 	}
 	return mark(f.path)
@@ -133,20 +166,21 @@ type Stats struct {
 
 // Stats never waits for the disk.
 func (f *File) Stats() (s Stats) {
-	_ = f.db.View(func(b *bbolt.Tx) error { s.Commits = uint64(b.ID()); return nil }) // a closed one has none to tell
-	stats := f.db.Stats()
+	db := f.current().db
+	_ = db.View(func(b *bbolt.Tx) error { s.Commits = uint64(b.ID()); return nil }) // 0 for a closed file
+	stats := db.Stats()
 	s.CommitTime = stats.TxStats.GetRebalanceTime() + stats.TxStats.GetSpillTime() + stats.TxStats.GetWriteTime()
 	return s
 }
 
 // TestOnlyMaxSize is the most that the file may have; 0 is no limit. Only a
 // writing transaction may call it.
-func (f *File) TestOnlyMaxSize(n int) { f.db.MaxSize = n }
+func (f *File) TestOnlyMaxSize(n int) { f.current().db.MaxSize = n }
 
 // CopyBefore copies the file beside itself, after a look at the space that the
 // copy needs and what comes then may need.
 func (f *File) CopyBefore(to string) error {
-	err := f.db.View(func(b *bbolt.Tx) error {
+	err := f.current().db.View(func(b *bbolt.Tx) error {
 		var fs syscall.Statfs_t
 		if err := syscall.Statfs(filepath.Dir(f.path), &fs); err == nil {
 			if free, need := fs.Bavail*uint64(fs.Bsize), 2*uint64(b.Size()); free < need {
@@ -192,18 +226,45 @@ func failure(err error) error {
 
 // Begin implements [kv.Engine].
 func (f *File) Begin(_ context.Context, write bool) (kv.Transaction, error) {
-	b, err := f.db.Begin(write)
-	if err != nil {
+	if write {
+		f.turn.Lock()
+	}
+	f.swap.RLock()
+	g := f.now
+	g.open.Add(1)
+	f.swap.RUnlock()
+	t := &transaction{f: f, g: g, write: write}
+	var err error
+	if t.tx, err = g.db.Begin(write); err != nil {
+		t.end()
 		return nil, failure(err)
 	}
-	t := &transaction{tx: b, f: f}
+	if write {
+		t.noted = f.noted
+	}
 	t.open = t.few[:0]
 	return t, nil
 }
 
+// end lets the next transaction write, and Compact close the file, the first time.
+func (t *transaction) end() {
+	if t.g == nil {
+		return
+	}
+	t.g.open.Done()
+	t.g = nil
+	if t.write {
+		t.f.turn.Unlock()
+	}
+}
+
 type transaction struct {
-	tx   *bbolt.Tx
-	f    *File
+	tx    *bbolt.Tx
+	f     *File
+	g     *generation // nil after the end
+	write bool
+	noted written // where it notes what it writes
+
 	open []opened // buckets that were looked up: bbolt does so anew each time
 	few  [4]opened
 }
@@ -234,6 +295,8 @@ func (t *transaction) bucket(name string) (*bbolt.Bucket, error) {
 	}
 	if fill, ok := t.f.fill[name]; ok {
 		b.FillPercent = fill
+	} else if fill, ok := t.f.fill[""]; ok { // of the others
+		b.FillPercent = fill
 	}
 	t.open = append(t.open, opened{name, b})
 	return b, nil
@@ -254,6 +317,7 @@ func (t *transaction) New(bucket string, key []byte) (bool, error) {
 }
 
 func (t *transaction) Put(bucket string, key, value []byte) error {
+	t.noted.add(bucket, key)
 	b, err := t.bucket(bucket)
 	if err != nil {
 		return err
@@ -268,6 +332,7 @@ func (t *transaction) Put(bucket string, key, value []byte) error {
 }
 
 func (t *transaction) Delete(bucket string, key []byte) error {
+	t.noted.add(bucket, key)
 	b, err := t.bucket(bucket)
 	if b == nil {
 		return err
@@ -342,37 +407,18 @@ func (t *transaction) Buckets() (names []string, err error) {
 }
 
 func (t *transaction) Make(bucket string) error {
+	t.noted.add(bucket, nil)
 	_, err := t.tx.CreateBucketIfNotExists([]byte(bucket))
 	return failure(err)
 }
 
-func (t *transaction) Commit() error { return failure(t.tx.Commit()) }
+func (t *transaction) Commit() error {
+	defer t.end() // bbolt rolls back what it can't commit
+	return failure(t.tx.Commit())
+}
 
 // Rollback implements [kv.Transaction]; it does nothing after a commit.
-func (t *transaction) Rollback() { _ = t.tx.Rollback() }
-
-// Copy writes the whole file as the transaction sees it.
-func (t *transaction) Copy(f *os.File) error {
-	to := &copied{File: f}
-	_, err := t.tx.WriteTo(to)
-	return cmp.Or(to.err, err)
-}
-
-// copied remembers what went wrong with a file: bbolt tells only the text.
-type copied struct {
-	*os.File
-	err error
-}
-
-func (f *copied) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
-	f.err = cmp.Or(f.err, err)
-	return n, err
-}
-
-// ReadFrom is the file's own, which copies inside the kernel.
-func (f *copied) ReadFrom(r io.Reader) (int64, error) {
-	n, err := f.File.ReadFrom(r)
-	f.err = cmp.Or(f.err, err)
-	return n, err
+func (t *transaction) Rollback() {
+	_ = t.tx.Rollback()
+	t.end()
 }
