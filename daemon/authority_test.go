@@ -41,6 +41,7 @@ var controlRules = map[rule]string{
 	ofHouse: `
 GET /v1/database/clock
 POST /v1/database/clock
+POST /v1/database/compact
 GET /v1/agents
 DELETE /v1/agents/{id}
 PUT /v1/agents/{id}
@@ -151,6 +152,7 @@ POST /v1/servers/{name}/login/{flow}`,
 GET /v1/approvals
 POST /v1/approvals/{id}`,
 	ofFacts: `
+GET /v1/database/records/{bucket}/{key}
 GET /v1/asks/stats
 GET /v1/budgets
 DELETE /v1/budgets

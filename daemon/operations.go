@@ -107,6 +107,7 @@ type operations struct {
 	restores *backup.Restores
 	keys     *backup.Keys
 	clock    *backup.Clock
+	records  *backup.Records
 	audit    *control.Audit
 }
 
@@ -189,6 +190,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	defaults := &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
 	exclusive := new(backup.Exclusive)
 	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)
+	o.records = &backup.Records{DB: d.db}
 	o.clock = &backup.Clock{DB: d.db, Now: d.opt.Now}
 	o.keys = &backup.Keys{Directory: d.dir, DB: d.db, Exclusive: exclusive, Closing: d.closing, Log: d.log}
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
@@ -343,6 +345,8 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.RemoveOIDC, o.company.Remove)
 	mux.Handle(m, api.GetClock, o.clock.Show)
 	mux.Handle(m, api.RepairClock, o.clock.Repair)
+	mux.HandleStream(m, api.CompactDatabase, o.records.Compact)
+	mux.Handle(m, api.ShowRecord, o.records.Show)
 	mux.Handle(m, api.ExportKey, o.keys.Export)
 	mux.Handle(m, api.RotateKeys, o.keys.Rotate)
 	mux.Handle(m, api.MakeLink, o.links.Make)

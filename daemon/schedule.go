@@ -235,4 +235,11 @@ func (s *scheduler) prune(ctx context.Context) {
 	if p != (store.Pruned{}) {
 		s.log.Info("retention", "conversations", p.Threads, "outputs", p.Outputs, "events", p.Events, "spends", p.Spends)
 	}
+	c, done, err := s.db.CompactIfHalfFree(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		s.log.Error("compacting the database, of which more than half is free", "err", err)
+	case done:
+		s.log.Info("the database was compacted, since more than half of it was free", "before", c.FileBefore, "after", c.FileAfter)
+	}
 }

@@ -24,11 +24,17 @@ const nizedPatience = 10 * time.Second
 
 // databaseCommand is the group of commands.
 func databaseCommand(a *command.App) *cli.Command {
-	return command.Group("database", "copy an installation; check the database's clock",
+	return command.Group("database", "copy an installation; check the database's clock; compact records",
 		a.Command(command.Leaf{Name: "clock", Usage: "show the database's clock, or set it back", Run: databaseClock,
 			More: "Tokens, sessions and approvals expire by a clock that is kept in the database and never goes back. A machine whose clock was far ahead may have left its time there: " +
 				"then everything that expires counts as expired. --repair sets it back to the current time. Records deleted as expired meanwhile are lost, and events keep the times that they were written with.",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "repair", Usage: "set it back to the current time"}}}),
+		a.Command(command.Leaf{Name: "compact", Usage: "rewrite older records and give freed space back", Run: databaseCompact,
+			More: "It runs beside everything else. Records that an earlier version wrote take about twice as much room; once they are rewritten, versions that lack the compact form refuse the database, so make a backup before. " +
+				"--space leaves records as they are, and only makes the file smaller; nized does that by itself when more than half of the file is free. On a PostgreSQL, its VACUUM gives space back.",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "space", Usage: "don't rewrite records"}}}),
+		a.Command(command.Leaf{Name: "show", Usage: "show a stored record", Args: "BUCKET KEY", Run: databaseShow,
+			More: "Buckets are calls, whose keys are ids, and events and feed, whose keys are numbers. What people asked, got or wrote is left out, and what is sealed stays sealed."}),
 		a.Command(command.Leaf{Name: "copy", Usage: "copy an installation to another database", Run: databaseCopy,
 			More: "No nized may use the other database. The copy is verified.\nEach URL is a data directory or postgres://USER@HOST/NAME; passwords are in $PGPASSWORD or the file $PGPASSFILE. " +
 				"The target is empty, and no nized uses either. Secrets stay sealed under the same key, which is not in the database: nize.key of the data directory, or $NIZE_MASTER_KEY.",
@@ -59,6 +65,47 @@ func databaseClock(ctx context.Context, c *command.Call) error {
 		c.Note("the database's clock was %s ahead, and is set back to the present", ahead)
 	case ahead > 0:
 		c.Note("the database's clock is %s ahead, so tokens and sessions expire too soon; set it back: nizectl database clock --repair", ahead)
+	}
+	return nil
+}
+
+func databaseCompact(ctx context.Context, c *command.Call) error {
+	done := c.Busy("compacting the database…")
+	r, err := api.Compact(ctx, c.API, api.CompactRequest{Records: !c.Cmd.Bool("space")}, nil)
+	done()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(r)
+	}
+	c.Field("rewritten", command.Count(r.Records, "record"))
+	if r.Server == "" {
+		c.Field("file", fmt.Sprintf("%d bytes, was %d", r.After, r.Before))
+	}
+	if r.Damaged > 0 {
+		c.Note("%s can't be read and stay as they are: nizectl doctor", command.Count(r.Damaged, "record"))
+	}
+	if r.Raised {
+		c.Note("versions before the compact form can't open the database any more")
+	}
+	return nil
+}
+
+func databaseShow(ctx context.Context, c *command.Call) error {
+	r, err := api.ShowRecord.Call(ctx, c.API, api.ShowRecordRequest{Bucket: c.Arg(0), Key: c.Arg(1)})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(r)
+	}
+	c.Field("form", fmt.Sprintf("%s, %d bytes", r.Form, r.Size))
+	for _, f := range r.Fields {
+		if f.Sealed {
+			f.Text += ", sealed"
+		}
+		c.Field(f.Name, f.Text)
 	}
 	return nil
 }

@@ -150,9 +150,9 @@ func flags(list ...bool) (b byte) {
 	return b
 }
 
-// decodeChanges returns what is stored under a key of the feed: one change in the first
+// DecodeChanges returns what is stored under a key of the feed: one change in the first
 // form, any number in the compact one.
-func decodeChanges(k, v []byte) ([]store.Change, error) {
+func DecodeChanges(k, v []byte) ([]store.Change, error) {
 	short, err := IsCompact(v)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (t *Tx) writeFeed() (store.Seq, error) {
 // oldestChange returns the number of the oldest change that is kept.
 func (t *Tx) oldestChange() (seq uint64, ok bool, err error) {
 	for k, v := range t.Scan("feed", kv.Range{Limit: 1}) {
-		changes, err := decodeChanges(k, v)
+		changes, err := DecodeChanges(k, v)
 		if err != nil || len(changes) == 0 {
 			return 0, false, cmp.Or(err, ErrDamaged)
 		}
@@ -316,7 +316,7 @@ func (d *DB) changes(ctx context.Context, after store.Seq) (page []store.Change,
 			return fmt.Errorf("changes after %d %w: the newest one is %d", after, store.ErrNotFound, newest)
 		}
 		for k, v := range t.Scan("feed", kv.Range{From: SeqKey(uint64(after) + 1), Limit: feedPage}) {
-			changes, err := decodeChanges(k, v)
+			changes, err := DecodeChanges(k, v)
 			if err != nil {
 				return err
 			}

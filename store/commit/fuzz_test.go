@@ -48,11 +48,11 @@ func FuzzForm(f *testing.F) {
 				t.Fatalf("%q became %q, %v", p, again, err)
 			}
 		}
-		changes, err := decodeChanges(SeqKey(9), b)
+		changes, err := DecodeChanges(SeqKey(9), b)
 		if err != nil || len(changes) == 0 {
 			return
 		}
-		if again, err := decodeChanges(SeqKey(9), encodeChanges(changes)); err != nil || !slices.Equal(again, changes) {
+		if again, err := DecodeChanges(SeqKey(9), encodeChanges(changes)); err != nil || !slices.Equal(again, changes) {
 			t.Fatalf("%+v became %+v, %v", changes, again, err)
 		}
 	})

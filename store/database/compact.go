@@ -8,6 +8,7 @@ import (
 	"nize/store"
 	"nize/store/commit"
 	"nize/store/kv"
+	"nize/store/kv/bolt"
 	"nize/store/record/calls"
 	"nize/store/seal"
 )
@@ -129,4 +130,95 @@ func (d *DB) firstForm(ctx context.Context, bucket string, after []byte) (old []
 		return nil
 	})
 	return old, last, err
+}
+
+// Compacted is what Compact did.
+type Compacted struct {
+	Rewritten
+	FileBefore, FileAfter int64  // bytes of the file
+	Server                string // the server that has the database, if it is no file
+}
+
+// Compact gives freed space back to the file system. With records it rewrites older
+// records first, see [DB.CompactRecords]. On a server, its own VACUUM gives space back.
+func (d *DB) Compact(ctx context.Context, by store.Caller, records bool, progress func(Rewritten)) (c Compacted, err error) {
+	before := d.Health()
+	c.Server = before.Server
+	if records {
+		if c.Rewritten, err = d.CompactRecords(ctx, by, progress); err != nil {
+			return c, fmt.Errorf("rewriting records: %w", err)
+		}
+	}
+	file, ok := d.engine.(*bolt.File)
+	if !ok {
+		return c, nil
+	}
+	if err := d.Flush(ctx); err != nil {
+		return c, fmt.Errorf("compacting the database: %w", err)
+	}
+	c.FileBefore = d.Health().Size
+	if err := file.Compact(ctx); err != nil {
+		return c, commit.NoRoom(err)
+	}
+	c.FileAfter = d.Health().Size
+	return c, nil
+}
+
+// leastCompacted is the size below which a file is not compacted by itself.
+const leastCompacted = 64 << 20
+
+// CompactIfHalfFree compacts the file if more than half of it is free.
+func (d *DB) CompactIfHalfFree(ctx context.Context) (c Compacted, done bool, err error) {
+	file, ok := d.engine.(*bolt.File)
+	if !ok {
+		return c, false, nil
+	}
+	if size, free := file.Room(); size < leastCompacted || free <= size/2 {
+		return c, false, nil
+	}
+	c, err = d.Compact(ctx, store.System, false, nil)
+	return c, err == nil, err
+}
+
+// Stored describes a stored record.
+type Stored struct {
+	Form   string // compact, parts or empty
+	Size   int    // bytes
+	Call   *store.Call
+	Args   int // bytes of a call's sealed arguments
+	Result int // bytes of its sealed result
+	// Changes are those that an entry of the feed holds.
+	Changes []store.Change
+}
+
+// ShowStored returns how a record of calls, events or the feed is stored. It opens nothing
+// that is sealed. It is store.ErrNotFound if there is no such record.
+func (d *DB) ShowStored(ctx context.Context, bucket string, key []byte) (s Stored, err error) {
+	err = d.Read(ctx, "reading a record", func(t *commit.Tx) error {
+		v := t.Get(bucket, key)
+		if v == nil {
+			return store.ErrNotFound
+		}
+		short, err := commit.IsCompact(v)
+		if err != nil {
+			return err
+		}
+		s = Stored{Size: len(v), Form: "parts"}
+		switch {
+		case short:
+			s.Form = "compact"
+		case len(v) == 0:
+			s.Form = "empty"
+		}
+		switch bucket {
+		case "calls":
+			c, err := calls.DecodeCall(string(key), v)
+			s.Call, s.Args, s.Result = &c.Head, len(c.Args), len(c.Result)
+			return err
+		case "feed":
+			s.Changes, err = commit.DecodeChanges(key, v)
+		}
+		return err
+	})
+	return s, err
 }

@@ -78,3 +78,12 @@ func count(b *bbolt.Bucket, one *BucketSize) {
 		return nil
 	})
 }
+
+// Room returns how many bytes of the file were ever used, and how many of them hold
+// nothing now. It never waits for the disk.
+func (f *File) Room() (used, free int64) {
+	db := f.current().db
+	_ = db.View(func(b *bbolt.Tx) error { used = b.Size(); return nil }) // 0 for a closed file
+	stats := db.Stats()
+	return used, int64(stats.FreePageN+stats.PendingPageN) * int64(db.Info().PageSize)
+}
