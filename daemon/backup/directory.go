@@ -114,6 +114,19 @@ func (dir inUse) Error() string {
 // Is makes it match ErrConflict.
 func (inUse) Is(target error) bool { return target == store.ErrConflict }
 
+// checkKilled checks a database that was not closed. What the quick check of its pages
+// finds is described by the thorough one, in a child process.
+func checkKilled(ctx context.Context, path string) error {
+	err := bolt.CheckPages(ctx, path)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if thorough := bolt.CheckInChild(ctx, path); thorough != nil {
+		return thorough
+	}
+	return err
+}
+
 // Open opens the database with its key. If the database was not closed cleanly, it is
 // checked first, in a child process, since reading a damaged one can crash the process. The
 // caller must hold the directory's lock.
@@ -127,7 +140,7 @@ func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 	}
 	if !bolt.Clean(path) {
 		d.Log.Info("the database was not closed; checking it", "path", path)
-		if err := bolt.CheckInChild(ctx, path); err != nil {
+		if err := checkKilled(ctx, path); err != nil {
 			if errors.Is(err, store.ErrConflict) {
 				return nil, inUse(d.Path)
 			}

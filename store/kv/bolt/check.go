@@ -31,6 +31,7 @@ const (
 // fileState is what the newest valid meta page says.
 type fileState struct {
 	pages, pageSize, txid uint64
+	root, freelist        uint64 // pages
 }
 
 // readState reads the meta pages without mapping the file.
@@ -86,6 +87,8 @@ func readMeta(f io.ReaderAt, at int64) (fileState, bool) {
 		pageSize: uint64(order.Uint32(m[8:])),
 		pages:    order.Uint64(m[40:]),
 		txid:     order.Uint64(m[48:]),
+		root:     order.Uint64(m[16:]),
+		freelist: order.Uint64(m[32:]),
 	}, true
 }
 

@@ -4,8 +4,8 @@
 // [Open] looks at the two meta pages itself before it lets bbolt map the file,
 // since a truncated file is a fault that kills the process. Whether the file
 // was closed cleanly is answered by [Clean] from a small file beside it that
-// names the last transaction, without opening the database; where it was not,
-// the caller runs [CheckInChild] first.
+// names the last transaction, without opening the database; if it was not, the
+// caller runs [CheckPages] first.
 //
 // Values are mapped memory, and touching one after its transaction is a fault
 // that can't be recovered; a damaged page is one inside of it, so who runs a
