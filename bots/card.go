@@ -173,6 +173,9 @@ func PartsOf(card store.Card, r Reader) CardParts {
 	if outcome := OutcomeWords(card, r.Locale); outcome != "" {
 		p.State = append(p.State, words.Say(phrases.CardOutcome, outcome))
 	}
+	if card.Question != nil {
+		questionParts(&p, card, r, words)
+	}
 	if card.State != store.Pending || card.Approved {
 		p.Settled = settled(card, r, words)
 	}
@@ -249,6 +252,10 @@ func reasons(card store.Card, words phrases.Catalogue) []string {
 // settled returns the line that replaces a settled card.
 func settled(card store.Card, r Reader, words phrases.Catalogue) *Settled {
 	s := &Settled{What: cmp.Or(titleOf(card), inline(card.Tool)), State: endOf(card, words)}
+	if card.Question != nil {
+		s.What = words.Say(phrases.QuestionOf, s.What)
+		return s
+	}
 	if card.State == store.Done {
 		if done, ok := past(s.What, words); ok {
 			s.What, s.State = done, ""
@@ -303,6 +310,8 @@ func endOf(card store.Card, words phrases.Catalogue) string {
 	by := inline(card.DecidedBy)
 	heading, _ := stateKeys(card)
 	switch {
+	case card.Question != nil && (card.State == store.Approved || card.Ended == store.Withdrawn):
+		return capital(words.Text(stateText(card)), words)
 	case card.Ended == store.Declined:
 		return said(phrases.CardDeclinedWhy, phrases.CardDeclinedBy, by)
 	case card.Ended == store.Withdrawn:
@@ -444,6 +453,10 @@ func StateWords(card store.Card, locale string) string {
 func stateText(card store.Card) store.Text {
 	by := Escape(card.DecidedBy)
 	switch {
+	case card.Question != nil && card.State == store.Approved && by != "":
+		return phrases.QuestionAnswered.Text(by)
+	case card.Question != nil && card.Ended == store.Withdrawn:
+		return phrases.QuestionDismissed.Text(by)
 	case card.Ended == store.Declined:
 		return phrases.StateDeclined.Text(by)
 	case card.Ended == store.Withdrawn:
@@ -529,6 +542,8 @@ func claim(head, text string) []string {
 func argumentsOf(card store.Card, words phrases.Catalogue) (head, text string, rows []arguments.Row) {
 	text, ok := PrettyJSON(card.Args)
 	switch {
+	case asks(card):
+		return "", text, questionRows(card, words)
 	case !ok:
 		return words.Say(phrases.CardNotJSON), text, nil
 	case text == "{}":
@@ -542,6 +557,9 @@ func argumentsOf(card store.Card, words phrases.Catalogue) (head, text string, r
 
 // ReminderText returns a reminder that a call still waits.
 func ReminderText(card store.Card, locale string) string {
+	if card.Question != nil {
+		return phrases.For(locale).Say(phrases.QuestionReminder, Escape(card.Tool), Escape(card.Call))
+	}
 	return phrases.For(locale).Say(phrases.Reminder, Escape(card.Tool), Escape(card.Call))
 }
 

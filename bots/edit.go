@@ -1,6 +1,8 @@
 package bots
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,6 +29,9 @@ type EditLimits struct {
 	Input   int // characters per text
 }
 
+// TextLimits are those of a surface that asks for one field after the other.
+var TextLimits = EditLimits{Fields: 200, Options: 200, Option: 1000, Input: 20000}
+
 // CallEdit describes the dialog that edits a call.
 type CallEdit struct {
 	Fields  []EditField
@@ -38,13 +43,16 @@ type CallEdit struct {
 // EditField is one argument.
 type EditField struct {
 	Name, About string
-	Options     []string // choices, referred to by index; nil for a text field
-	Chosen      int      // index of the selected option, -1 for none
+	Label       string   // of a question: the schema's title, if any; else the name
+	Options     []string // to choose from, by place; nil lets people write
+	Chosen      int      // of them, -1 for none
+	Several     []int    // of them, if Many
 	Value       string
 	Required    bool
-	Long        bool // may have several lines
-	List        bool // for an array: each line is an item
-	Toggle      bool // for a boolean: the options are true and false
+	Long        bool // it may have several lines
+	List        bool // of an array: each line is an item
+	Toggle      bool // of a boolean: the options are true and false
+	Many        bool // of an array: several of the options may be chosen
 }
 
 type editSchema struct {
@@ -53,13 +61,62 @@ type editSchema struct {
 }
 
 type editProperty struct {
-	Type        string            `json:"type"`
-	Description string            `json:"description"`
-	Enum        []json.RawMessage `json:"enum"`
-	Format      string            `json:"format"`
-	Pattern     string            `json:"pattern"`
-	MaxLength   *float64          `json:"maxLength"`
-	Items       *editProperty     `json:"items"`
+	Type        string
+	Title       string
+	Description string
+	Enum        []json.RawMessage
+	labels      []string // of Enum; nil: the values are their own labels
+	Format      string
+	Pattern     string
+	MaxLength   *float64
+	Items       *editProperty
+}
+
+// UnmarshalJSON reads a property. It leaves null out of what the schema allows, and
+// reads the titled choices of questions (oneOf and anyOf of constants, enumNames) as an
+// enum with labels.
+func (p *editProperty) UnmarshalJSON(raw []byte) error {
+	var read struct {
+		Type        json.RawMessage   `json:"type"`
+		Title       string            `json:"title"`
+		Description string            `json:"description"`
+		Enum        []json.RawMessage `json:"enum"`
+		EnumNames   []string          `json:"enumNames"`
+		OneOf       []editChoice      `json:"oneOf"`
+		AnyOf       []editChoice      `json:"anyOf"`
+		Format      string            `json:"format"`
+		Pattern     string            `json:"pattern"`
+		MaxLength   *float64          `json:"maxLength"`
+		Items       *editProperty     `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &read); err != nil {
+		return err
+	}
+	*p = editProperty{Title: read.Title, Description: read.Description, Enum: read.Enum, Format: read.Format, Pattern: read.Pattern, MaxLength: read.MaxLength, Items: read.Items}
+	var types []string
+	if json.Unmarshal(read.Type, &p.Type) != nil && json.Unmarshal(read.Type, &types) == nil {
+		types = slices.DeleteFunc(types, func(t string) bool { return t == "null" })
+		if len(types) == 1 {
+			p.Type = types[0]
+		}
+	}
+	switch choices := append(read.OneOf, read.AnyOf...); {
+	case len(read.Enum) > 0 && len(read.EnumNames) == len(read.Enum):
+		p.labels = read.EnumNames
+	case len(read.Enum) == 0 && len(choices) > 0 && !slices.ContainsFunc(choices, func(c editChoice) bool { return !scalar(c.Const) }):
+		for _, c := range choices {
+			p.Enum, p.labels = append(p.Enum, c.Const), append(p.labels, cmp.Or(c.Title, plainScalar(c.Const)))
+		}
+	}
+	if p.Type == "" && len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(v json.RawMessage) bool { return v[0] != '"' }) {
+		p.Type = "string"
+	}
+	return nil
+}
+
+type editChoice struct {
+	Const json.RawMessage `json:"const"`
+	Title string          `json:"title"`
 }
 
 // shortText is the maximum length of a text shown as a single-line field.
@@ -73,7 +130,7 @@ var proseName = regexp.MustCompile(`(?i)(text|body|content|message|description|c
 func (p editProperty) long(name, value string) bool {
 	switch {
 	case p.Type != "string":
-		return p.Type == "array"
+		return p.Type == "array" && !p.many()
 	case utf8.RuneCountInString(value) > shortText || strings.Contains(value, "\n"):
 		return true
 	case p.Format != "" || p.Pattern != "":
@@ -87,9 +144,9 @@ func (p editProperty) long(name, value string) bool {
 // fits reports whether a form field can represent the property.
 func (p editProperty) fits(l EditLimits) bool {
 	if p.Type == "array" {
-		return p.Items != nil && len(p.Items.Enum) == 0 && p.Items.Type != "array" && p.Items.Type != "boolean" && p.Items.fits(l)
+		return p.Items != nil && p.Items.Type != "array" && p.Items.Type != "boolean" && p.Items.fits(l)
 	}
-	return slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type) && len(p.Enum) <= l.Options
+	return slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type)
 }
 
 // shows reports whether a field shows a value without changing it.
@@ -98,6 +155,9 @@ func (p editProperty) shows(v json.RawMessage, l EditLimits) bool {
 		return scalar(v) && l.visible(plainScalar(v))
 	}
 	items, ok := itemsOf(v)
+	if p.many() {
+		return ok && !slices.ContainsFunc(items, func(item json.RawMessage) bool { return p.Items.place(item) < 0 })
+	}
 	return ok && l.visible(listText(items)) && !slices.ContainsFunc(items, func(item json.RawMessage) bool {
 		text := plainScalar(item)
 		return !scalar(item) || text == "" || strings.ContainsAny(text, "\r\n") || (item[0] == '"') != (p.Items.Type == "string")
@@ -117,8 +177,37 @@ func listText(items []json.RawMessage) string {
 	return strings.Join(lines, "\n")
 }
 
+// many reports whether the items of an array are chosen from a list.
+func (p editProperty) many() bool { return p.Type == "array" && len(p.Items.Enum) > 0 }
+
+// place returns which of the options a value is, or -1.
+func (p editProperty) place(value json.RawMessage) int {
+	return slices.IndexFunc(p.options(), func(v json.RawMessage) bool {
+		return len(value) > 0 && (v[0] == '"') == (value[0] == '"') && plainScalar(v) == plainScalar(value)
+	})
+}
+
+// choices returns the labels of the options; nil if people write. Those of a tool's
+// arguments are the values: its server must not describe them as something else.
+func (p editProperty) choices(question bool) []string {
+	if labels := p.labels; question && !p.many() && labels != nil {
+		return labels
+	}
+	if question && p.many() && p.Items.labels != nil {
+		return p.Items.labels
+	}
+	var labels []string
+	for _, v := range p.options() {
+		labels = append(labels, plainScalar(v))
+	}
+	return labels
+}
+
 // options returns the choices of a field, or nil for a text field.
 func (p editProperty) options() []json.RawMessage {
+	if p.many() {
+		return p.Items.Enum
+	}
 	if p.Type == "boolean" {
 		return []json.RawMessage{json.RawMessage("true"), json.RawMessage("false")}
 	}
@@ -138,9 +227,14 @@ func (l EditLimits) flat(raw json.RawMessage, args map[string]json.RawMessage) (
 		if !editName.MatchString(name) || !p.fits(l) {
 			return s, nil, false
 		}
-		for _, v := range p.Enum {
-			if n := utf8.RuneCountInString(plainScalar(v)); n == 0 || n > l.Option {
-				return s, nil, false
+		if len(p.options()) > l.Options {
+			return s, nil, false
+		}
+		for i, v := range p.options() {
+			for _, label := range []string{p.choices(false)[i], p.choices(true)[i]} {
+				if n := utf8.RuneCountInString(label); n == 0 || n > l.Option || !scalar(v) {
+					return s, nil, false
+				}
 			}
 		}
 		if v, ok := args[name]; ok && !p.shows(v, l) {
@@ -149,7 +243,36 @@ func (l EditLimits) flat(raw json.RawMessage, args map[string]json.RawMessage) (
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	order := orderOf(raw)
+	slices.SortStableFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	return s, names, true
+}
+
+// orderOf returns the names of a schema's properties in the order in which they stand
+// there.
+func orderOf(schema json.RawMessage) (names []string) {
+	var s struct {
+		Properties json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(s.Properties))
+	if _, err := dec.Token(); err != nil {
+		return nil
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return names
+		}
+		var skipped json.RawMessage
+		if err := dec.Decode(&skipped); err != nil {
+			return names
+		}
+		names = append(names, fmt.Sprint(name))
+	}
+	return names
 }
 
 // visible reports whether an input field shows the text unchanged. Longer texts and texts
@@ -198,17 +321,22 @@ func EditCall(card store.Card, schema json.RawMessage, l EditLimits) CallEdit {
 	e := CallEdit{Form: formOf(schema)}
 	for _, name := range names {
 		p, value := s.Properties[name], args[name]
-		f := EditField{Name: name, About: p.Description, Chosen: -1, Required: slices.Contains(s.Required, name), List: p.Type == "array", Toggle: p.Type == "boolean"}
-		for n, v := range p.options() {
-			f.Options = append(f.Options, plainScalar(v))
-			if len(value) > 0 && (v[0] == '"') == (value[0] == '"') && plainScalar(v) == plainScalar(value) {
-				f.Chosen = n
-			}
+		f := EditField{Name: name, Label: cmp.Or(p.Title, name), About: p.Description, Chosen: -1, Required: slices.Contains(s.Required, name), Toggle: p.Type == "boolean", Many: p.Type == "array" && p.many()}
+		f.List = p.Type == "array" && !f.Many
+		f.Options = p.choices(card.Question != nil)
+		if card.Question == nil {
+			f.Label = name
 		}
-		if items, ok := itemsOf(value); ok && f.List {
+		items, isList := itemsOf(value)
+		switch {
+		case f.Many:
+			for _, item := range items {
+				f.Several = append(f.Several, p.place(item))
+			}
+		case isList && f.List:
 			f.Value = listText(items)
-		} else if value != nil {
-			f.Value = plainScalar(value)
+		case value != nil:
+			f.Chosen, f.Value = p.place(value), plainScalar(value)
 		}
 		f.Long = p.long(name, f.Value)
 		e.Fields = append(e.Fields, f)
@@ -219,11 +347,13 @@ func EditCall(card store.Card, schema json.RawMessage, l EditLimits) CallEdit {
 // EditedJSON is the field name for arguments edited as JSON.
 const EditedJSON = "json"
 
-// ReadEdit reads a submitted dialog and returns the new arguments, or the mistakes by field
-// name. given returns the content of a field; for a choice, that is the option's index.
-func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits, given func(name string) (string, bool), w phrases.Catalogue) (args json.RawMessage, wrong map[string]string, err error) {
+// ReadEdit reads a dialog that was sent in: the new arguments, or what is wrong
+// by the name of a field. given returns what stands in a field; of a choice that is
+// its place among the options.
+func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits, given func(name string) ([]string, bool), w phrases.Catalogue) (args json.RawMessage, wrong map[string]string, err error) {
 	if form == "" {
-		text, _ := given(EditedJSON)
+		values, _ := given(EditedJSON)
+		text := strings.Join(values, "")
 		object := map[string]json.RawMessage{}
 		if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
 			return nil, map[string]string{EditedJSON: badJSON(text, err, w)}, nil
@@ -240,8 +370,8 @@ func ReadEdit(card store.Card, schema json.RawMessage, form string, l EditLimits
 	}
 	wrong = map[string]string{}
 	for _, name := range names {
-		text, given := given(name)
-		v, problem := s.Properties[name].read(text, given, old[name], w)
+		values, given := given(name)
+		v, problem := s.Properties[name].readAll(values, given, old[name], w)
 		switch {
 		case problem != "":
 			wrong[name] = problem
@@ -275,6 +405,32 @@ func badJSON(text string, err error, w phrases.Catalogue) string {
 		}
 	}
 	return w.Say(phrases.CardBadJSON, Brief(why, 100))
+}
+
+// readAll is read for a field in which several values may be chosen.
+func (p editProperty) readAll(values []string, given bool, old json.RawMessage, w phrases.Catalogue) (v json.RawMessage, problem string) {
+	if p.Type != "array" || !p.many() {
+		return p.read(strings.Join(values, ""), given, old, w)
+	}
+	items := []json.RawMessage{}
+	for _, text := range values {
+		if text == "" { // Discord's form of nothing chosen
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n >= len(p.Items.Enum) {
+			return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantNeeded))
+		}
+		items = append(items, p.Items.Enum[n])
+	}
+	if len(items) == 0 {
+		return nil, ""
+	}
+	raw, err := json.Marshal(items)
+	if err != nil {
+		return nil, w.Say(phrases.CardBadField, w.Say(phrases.WantText))
+	}
+	return raw, ""
 }
 
 // read returns the value that a person entered for one argument, nil for none. An unchanged

@@ -64,15 +64,15 @@ func TestEditKinds(t *testing.T) {
 	for _, test := range []struct{ name, given, want string }{
 		{"labels", "bug\na b", `["bug","a b"]`}, {"labels", "bug\n\nnew\r\n", `["bug","new"]`}, {"labels", " ", ""}, {"ids", "7\n1e2", `[7,1e2]`}, {"ids", "7\nx", "wrong"}, {"ids", "1.5", "wrong"},
 	} {
-		args, wrong, err := ReadEdit(card, schema, edit.Form, limits, func(name string) (string, bool) {
+		args, wrong, err := ReadEdit(card, schema, edit.Form, limits, func(name string) ([]string, bool) {
 			f := got[name]
 			switch {
 			case name == test.name:
-				return test.given, true
+				return []string{test.given}, true
 			case f.Chosen >= 0:
-				return strconv.Itoa(f.Chosen), true
+				return []string{strconv.Itoa(f.Chosen)}, true
 			}
-			return f.Value, true
+			return []string{f.Value}, true
 		}, phrases.For(""))
 		now := map[string]json.RawMessage{}
 		if err == nil && len(wrong) == 0 {

@@ -204,8 +204,11 @@ func (c *Conversation) remind(ctx context.Context, change store.Change) {
 	}
 	if th, err := c.o.Threads.GetThread(ctx, change.Thread); err == nil {
 		if sc := c.screenFor(ctx, th); sc != nil {
-			text := sc.Words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID))
-			sc.Put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Final: true})
+			text, only := sc.Words().Say(phrases.Reminder, Escape(call.ToolID()), Escape(call.ID)), ""
+			if call.Question != nil { // others don't learn of it
+				text, only = sc.Words().Say(phrases.QuestionReminder, Escape(call.ToolID()), Escape(call.ID)), call.By
+			}
+			sc.Put(store.Message{ID: "reminder/" + call.ID, Kind: store.NoticeMessage, Text: text, Only: only, Final: true})
 		}
 	} else if change.Thread != "" {
 		c.logUnlessEnded(ctx, "reading the thread of a call that waits", err)

@@ -32,14 +32,16 @@ const (
 	VerbRunAll  = "runall"
 	VerbRetry   = "retry"
 	VerbAgain   = "again"
+	VerbDismiss = "dismiss" // give a question no answer
 )
 
 // CardButton is a button or a menu entry of a card.
 type CardButton struct {
 	Verb, Label string
-	Strong      bool // the likely choice
-	Menu        bool // shown in the menu
-	Preset      bool // the dialog of VerbAlways offers it too
+	Strong      bool   // what is likely wanted
+	Menu        bool   // it stands in the menu
+	Preset      bool   // the dialog of VerbAlways can say the same
+	URL         string // an address that the button opens as well; "" for none
 }
 
 // CardButtons returns the possible actions for a call in its current state: a few buttons
@@ -50,6 +52,9 @@ func CardButtons(card store.Card, words phrases.Catalogue) (buttons []CardButton
 	}
 	menu := func(verb string, key phrases.Key) {
 		buttons = append(buttons, CardButton{Verb: verb, Label: words.Say(key), Menu: true, Preset: slices.Contains([]string{VerbHour, VerbHere, VerbThese}, verb)})
+	}
+	if asks(card) {
+		return questionButtons(card, words)
 	}
 	waits := card.State == store.Pending && !card.Approved
 	if waits {
@@ -118,7 +123,7 @@ var decisions = map[string]store.Decision{
 	VerbHour: {Verb: store.Approve, Always: true}, VerbHere: {Verb: store.Approve, Always: true, For: store.ForConversation},
 	VerbThese:  {Verb: store.Approve, Always: true, Exact: true},
 	VerbAlways: {Verb: store.Approve, Always: true}, VerbNever: {Verb: store.Deny, Always: true},
-	VerbRunAll: {Verb: store.RunAll}, VerbRetry: {Verb: store.Retry}, VerbAgain: {Verb: store.Again},
+	VerbRunAll: {Verb: store.RunAll}, VerbRetry: {Verb: store.Retry}, VerbAgain: {Verb: store.Again}, VerbDismiss: {Verb: store.Cancel},
 }
 
 // NotShown is not a valid digest: the gateway refuses a decision with it and records that
@@ -240,7 +245,7 @@ func (ps *Presses) Decide(ctx context.Context, by store.Caller, p Press, at stor
 	if !here || !p.Shows(call.Digest) {
 		d.Digest = NotShown
 	}
-	if (p.Verb == VerbDecline || p.Verb == VerbReason) && call.By == by.User {
+	if (p.Verb == VerbDecline || p.Verb == VerbReason) && call.By == by.User && call.Question == nil {
 		d.Verb = store.Cancel
 	}
 	if p.Verb == VerbHour {

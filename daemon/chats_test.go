@@ -49,6 +49,8 @@ type chat interface {
 	// client would.
 	press(ctx context.Context, who string, m saying, verb string) error
 	forge(who string, m saying, value string)
+	// answer opens the dialog of a question and sends it in.
+	answer(ctx context.Context, who string, m saying, values map[string][]string) error
 	value(m saying, verb string) string
 	// pressResult presses the button that shows the result of a call, and images
 	// counts those that stand in a dialog of somebody's, or were told them alone.
@@ -507,6 +509,7 @@ func TestChats(t *testing.T) {
 		{"hostile text", testHostileText, inProcess}, {"access", testAccess, inProcess}, {"private result", testPrivateResult, inProcess},
 		{"signing in", testSigningIn, inProcess}, {"team credential", testTeamCredential, inProcess}, {"connecting", testConnecting, inProcess},
 		{"native images", testNativeImages, inProcess}, {"plan", testPlan, inProcess}, {"view links", testViewLinks, inPublic},
+		{"questions", testQuestions, inProcess}, {"question killed", testQuestionKilled, newKillable},
 	} {
 		for platform, open := range chats {
 			t.Run(one.name+"/"+platform, func(t *testing.T) {

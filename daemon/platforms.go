@@ -39,7 +39,7 @@ func (d *Daemon) newSlack(words *bots.Commands, home *commands.Home) bots.Bot {
 	return slack.New(slack.Options{
 		Store:    slack.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Attachments: d.db},
 		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
-		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home,
+		Log: d.log.With("component", "slack"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckForm, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Admit: (&people.Access{Config: d.config, Groups: d.groups}).Admits, Keeper: home,
 	})
 }
 
@@ -47,7 +47,7 @@ func (d *Daemon) newDiscord(words *bots.Commands, home *commands.Home) bots.Bot 
 	return discord.New(discord.Options{
 		Store:    discord.Store{Inbox: d.db, Threads: d.db, People: d.db, Posts: d.db, Files: d.db},
 		Approver: d.gateway, Calls: d.db, Config: d.config, Commands: words, Transport: d.transport,
-		Log: d.log.With("component", "discord"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckArguments, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Keeper: home,
+		Log: d.log.With("component", "discord"), Now: d.now, Schema: d.inputSchema, Fits: d.gateway.CheckForm, Begins: d.ops.settings.Defaults.Of, MayBegin: d.mayBegin, Keeper: home,
 	})
 }
 

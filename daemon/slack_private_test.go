@@ -268,7 +268,7 @@ func (s *scene) share(user, value string, m slacktest.Message, stamp int) {
 }
 
 // count is how many events of a kind, or of kinds under it, there are.
-func (s *scene) count(kind string) (n int) {
+func (s *fixture) count(kind string) (n int) {
 	s.t.Helper()
 	for e, err := range api.ReadAudit.Call(s.t.Context(), s.Client, api.AuditRequest{Limit: 10_000}) {
 		if err != nil {
@@ -282,7 +282,7 @@ func (s *scene) count(kind string) (n int) {
 }
 
 // trail is all that the audit says.
-func (s *scene) trail() string {
+func (s *fixture) trail() string {
 	s.t.Helper()
 	var all strings.Builder
 	for e, err := range api.ReadAudit.Call(s.t.Context(), s.Client, api.AuditRequest{Limit: 10_000}) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"nize/mcp/policy"
+	"nize/mcp/question"
 	"nize/mcp/reply"
 	"nize/mcp/schema"
 	"nize/store"
@@ -23,16 +24,23 @@ type validator struct {
 	log     *slog.Logger
 }
 
-// CheckArguments validates arguments for a tool and returns nil, or the [store.CallError]
-// with [store.CodeInvalid] that [Gateway.Call] would return. It returns nil if the tool
-// doesn't exist. It validates forms while they are filled in; the call itself is validated
-// again.
-func (g *Gateway) CheckArguments(id string, args json.RawMessage) error {
-	tool, ok := g.Catalog.Get(id)
+// CheckForm checks what somebody entered in the form of a card, while the form is still
+// open: arguments of the call's tool, or the answer to a question. It returns a
+// [store.CallError] with [store.CodeInvalid] as the decision would, which checks them
+// again, and nil if the tool is gone.
+func (g *Gateway) CheckForm(c store.Call, values json.RawMessage) error {
+	if c.Question != nil {
+		canonical, err := canonicalAnswer(values)
+		if err != nil {
+			return err
+		}
+		return question.Check(*c.Question, canonical)
+	}
+	tool, ok := g.Catalog.Get(c.ToolID())
 	if !ok {
 		return nil
 	}
-	_, err := g.validator.canonicalArgs(tool, args)
+	_, err := g.validator.canonicalArgs(tool, values)
 	return err
 }
 

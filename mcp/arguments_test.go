@@ -22,7 +22,7 @@ func TestFits(t *testing.T) {
 		`{"what":"x","what":"y"}`: "duplicate",
 		`[]`:                      "must be a JSON object",
 	} {
-		err := h.gateway.CheckArguments("box:write", []byte(args))
+		err := h.gateway.CheckForm(store.Call{Server: "box", Tool: "write"}, []byte(args))
 		var wrong *store.CallError
 		if want == "" {
 			if err != nil {
@@ -38,7 +38,7 @@ func TestFits(t *testing.T) {
 			t.Errorf("%s: the call says %v, the form %v", args, called, err)
 		}
 	}
-	if err := h.gateway.CheckArguments("box:gone", []byte(`{}`)); err != nil {
+	if err := h.gateway.CheckForm(store.Call{Server: "box", Tool: "gone"}, []byte(`{}`)); err != nil {
 		t.Errorf("of a tool that is not there: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if !c.Started.IsZero() && c.Finished.After(c.Started) {
 		card.Took = c.Finished.Sub(c.Started).Milliseconds()
 	}
-	if c.Successor == "" && c.Ask == nil {
+	if c.Successor == "" && !c.Decides() {
 		card.RepeatVerb = map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 	}
 	if c.State.Final() {
@@ -85,6 +85,8 @@ func endingOf(c store.Call) store.Ending {
 	switch last := c.Decisions[len(c.Decisions)-1]; {
 	case last.Auto || last.By == store.System.User:
 		return ""
+	case c.Question != nil && c.State == store.Cancelled:
+		return store.Withdrawn
 	case c.State == store.Refused, c.State == store.Cancelled && c.Policy.Approvers().Alone():
 		return store.Declined
 	case c.State == store.Cancelled && last.By == c.By:
@@ -120,8 +122,8 @@ func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigi
 	if at := g.Policy.Address(ctx, c.Thread); !at.Direct && at.Channel != "" {
 		o.In = at
 	}
-	// Outside a conversation a call has one caller, who waits or has left.
-	o.Gone = c.Ask == nil && !c.Task && c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
+	// Outside a conversation there is one caller, who waits or left.
+	o.Gone = !c.Decides() && !c.Task && c.Thread == "" && !c.State.Final() && !g.waiters.anybody(c.ID)
 	if c.Token == "" {
 		return o, nil
 	}
@@ -131,6 +133,13 @@ func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigi
 
 // addToolToCard adds the tool's description to the card, and its changes.
 func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.Card) error {
+	if card.Question = c.Question; c.Question != nil { // nothing runs, so the tool's present definition doesn't matter
+		card.Fields = fieldsOf(c.Question.Schema)
+		if tool, ok := g.Catalog.Get(c.ToolID()); ok {
+			card.Where = tool.Record.Where()
+		}
+		return nil
+	}
 	tool, ok := g.Catalog.Get(c.ToolID())
 	if !ok {
 		card.Warnings = append(card.Warnings, store.Textf("the tool is gone; it will not run"))

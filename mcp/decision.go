@@ -71,6 +71,9 @@ func (g *Gateway) applyDecision(ctx context.Context, by store.Caller, c store.Ca
 		return &c, store.Mark(store.Errorf("call %s changed since you opened it; review it again", c.ID), store.ErrConflict)
 	}
 	d.By, d.Name, d.Surface, d.At, d.Voids, d.Standing = by.User, by.Name, by.Surface, g.now(), nil, nil
+	if c.Question != nil {
+		return g.answerQuestion(ctx, by, c, d)
+	}
 	switch d.Verb {
 	case store.Edit:
 		return g.editCall(ctx, by, c, d)

@@ -139,6 +139,12 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 		return fmt.Errorf("reading pending calls: %w", err)
 	}
 	for _, c := range pending {
+		if c.Question != nil && c.Owner != w.executor.owner { // the call that asked ran in another process, and is lost
+			if err := withdraw(ctx, w.calls, c.ID, store.Textf("nized stopped, and with it the call that asked"), w.now()); err != nil {
+				return fmt.Errorf("withdrawing question %s: %w", c.ID, err)
+			}
+			continue
+		}
 		if !c.Approved.IsZero() {
 			if c.Expires.IsZero() || w.now().Before(c.Expires) {
 				w.startApproved(c.ID)

@@ -21,7 +21,8 @@ import (
 //	         │      └─► expired                     no answer in time
 //	         └─► refused                            denied by a policy or a hook
 //
-// An ask ([Call.Ask]) never runs here: an approval moves it to approved, which is final.
+// A call that nize only decides on ([Call.Decides]) never runs here: an approval moves it
+// to approved, which is final.
 type State string
 
 const (
@@ -34,7 +35,7 @@ const (
 	Expired   State = "expired"
 	Cancelled State = "cancelled"
 	Lost      State = "lost"     // shown as "outcome unknown"
-	Approved  State = "approved" // only of an ask: its asker may run it
+	Approved  State = "approved" // of a call that nize only decides on: its asker may go on
 )
 
 // Final reports whether the state can no longer change.
@@ -103,7 +104,8 @@ type Call struct {
 	Private  bool            `json:"private,omitempty"` // its result is only for the requester
 	Policy   Policy          `json:"policy,omitempty"`
 	Asked
-	Ask       *Ask       `json:"ask,omitempty"` // of a call that its asker runs
+	Ask       *Ask       `json:"ask,omitempty"`      // of a call that its asker runs
+	Question  *Question  `json:"question,omitempty"` // of a call that is a question of a server
 	Warnings  []Text     `json:"warnings,omitempty"`
 	Replaces  string     `json:"replaces,omitempty"`
 	Successor string     `json:"successor,omitempty"` // the call that replaced this one
@@ -118,9 +120,9 @@ type Call struct {
 	Expires   time.Time  `json:"expires,omitzero"` // while pending
 	Started   time.Time  `json:"started,omitzero"`
 	Finished  time.Time  `json:"finished,omitzero"`
-	Owner     string     `json:"owner,omitempty"` // the daemon instance that runs it
-	// Remote is the task by which its server runs it, so that another instance can continue
-	// to wait for it.
+	Owner     string     `json:"owner,omitempty"` // the daemon instance that runs it, or waits for the answer to a question
+	// Remote is the task by which its server runs it, so that another instance can go
+	// on waiting for it.
 	Remote *RemoteTask `json:"remote,omitempty"`
 }
 
@@ -184,11 +186,11 @@ type Decision struct {
 	At      time.Time       `json:"at"`
 	Digest  string          `json:"digest,omitempty"` // what the person saw; must equal the call's
 	Reason  Text            `json:"reason,omitzero"`
-	Args    json.RawMessage `json:"args,omitempty"`    // for Edit
-	Calls   []string        `json:"calls,omitempty"`   // for RunAll: the calls of the step that the person was shown; nil is the whole step
-	Always  bool            `json:"always,omitempty"`  // also create a grant: allow or deny from now on
-	For     GrantScope      `json:"for,omitempty"`     // scope of that grant; "" is me
-	Pattern json.RawMessage `json:"pattern,omitempty"` // of that grant, see matchArgs; none is any arguments
+	Args    json.RawMessage `json:"args,omitempty"`    // for Edit, and the answer to a question
+	Calls   []string        `json:"calls,omitempty"`   // for RunAll: those of the step that the person was shown; nil is all of it
+	Always  bool            `json:"always,omitempty"`  // also make a grant: allow or deny from now on
+	For     GrantScope      `json:"for,omitempty"`     // of that grant; "" is me
+	Pattern json.RawMessage `json:"pattern,omitempty"` // of that grant, see [MatchArgs]; none is any arguments
 	Until   time.Time       `json:"until,omitzero"`    // of that grant; zero is until it is revoked
 	Exact   bool            `json:"exact,omitempty"`   // of that grant: only for exactly the arguments of this call
 	Line    bool            `json:"line,omitempty"`    // of that grant: only for exactly the command line of this ask

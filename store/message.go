@@ -126,6 +126,9 @@ type Card struct {
 	Patterns []CardPattern `json:"patterns,omitempty"`
 	// Asked reports whether another program runs it: its Server is a source of asks.
 	Asked bool `json:"asked,omitempty"`
+	// Question is set if the card is a question of a server: its answer is wanted, and
+	// nothing runs.
+	Question *Question `json:"question,omitempty"`
 	// Here reports whether a standing "allow" could be limited to the call's conversation.
 	Here      bool      `json:"here,omitempty"`
 	DecidedBy string    `json:"decided_by,omitempty"`

@@ -152,7 +152,8 @@ type Calls interface {
 	// different people approved as its policy needs, Approved is set and Start can run it.
 	// A second approval by the same person returns ErrDecided; an approval by a requester
 	// whom the policy excludes returns ErrRefused. The decision's Standing is stored in the
-	// same transaction, and only if the decision counts.
+	// same transaction, and only if the decision counts. If the call is a question, the
+	// Args of an approval are its answer and replace its arguments.
 	Decide(ctx context.Context, by Caller, id string, d Decision) (Call, error)
 	// Remind records, once, that people were reminded of a call that still waits, and
 	// publishes a change of Kind "reminder". It returns ErrDecided if the call does not

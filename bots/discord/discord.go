@@ -87,11 +87,11 @@ type Options struct {
 	// Schema returns the input schema of a tool, for the form that edits its arguments; if
 	// nil, arguments are edited as JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
-	// Fits returns an error if a tool doesn't accept the arguments, while their author
-	// still waits; if nil, they are checked afterwards.
-	Fits func(tool string, args json.RawMessage) error
-	// Keeper accepts credentials and provides names for autocompletion; if nil, both are
-	// unavailable.
+	// Fits returns what is wrong with the values of a card's form while their author
+	// still waits; nil checks them afterwards.
+	Fits func(c store.Call, values json.RawMessage) error
+	// Keeper takes credentials and knows the names that are completed; nil does
+	// neither.
 	Keeper bots.Keeper
 	// Begins returns the agent and the model for a person's new conversation if the channel
 	// doesn't set them; if nil, the defaults apply.

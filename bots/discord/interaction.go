@@ -233,7 +233,7 @@ func (l presser) openCall(ctx context.Context, p people.Person, at store.Address
 		text := joinLines(bots.CardLines(card, bots.Reader{Locale: p.Locale, Zone: bots.Zone(p.Zone), Now: l.b.o.Now()}))
 		return l.showWhole(ctx, p, r, text, "call-"+card.Call+".txt")
 	case bots.VerbEdit:
-		edit := bots.EditCall(card, l.schema(ctx, card.Tool), view.EditLimits)
+		edit := bots.EditCall(card, l.schema(ctx, card), view.EditLimits)
 		if edit.TooLong {
 			return l.tell(ctx, p, r, w.Say(phrases.EditElsewhere, len(card.Args), card.Call))
 		}
@@ -250,12 +250,15 @@ func (l presser) openCall(ctx context.Context, p people.Person, at store.Address
 	return err
 }
 
-// schema returns a tool's input schema, or nil if it is unknown: then JSON is edited.
-func (l presser) schema(ctx context.Context, tool string) json.RawMessage {
-	if l.b.o.Schema == nil {
-		return nil
-	}
-	raw, err := l.b.o.Schema(ctx, tool)
+// schema returns the schema of a card's form, or nil if it is not known: then the dialog
+// edits JSON.
+func (l presser) schema(ctx context.Context, card store.Card) json.RawMessage {
+	raw, err := bots.FormSchema(card, func(tool string) (json.RawMessage, error) {
+		if l.b.o.Schema == nil {
+			return nil, nil
+		}
+		return l.b.o.Schema(ctx, tool)
+	})
 	if err != nil {
 		return nil
 	}
@@ -358,6 +361,15 @@ func (r *response) told() bool {
 	return r.said
 }
 
+// misfit returns what is wrong with the values of a card's form.
+func (l presser) misfit(ctx context.Context, card store.Card, values json.RawMessage) error {
+	call, err := l.b.o.Calls.GetCall(ctx, card.Call)
+	if err != nil {
+		return err
+	}
+	return l.b.o.Fits(call, values)
+}
+
 // submitEdit replaces a call by the edited one.
 func (l presser) submitEdit(ctx context.Context, p people.Person, at store.Address, rest string, i incoming.Interaction, r *response) error {
 	press, form, ok := view.ReadEdit(rest)
@@ -369,9 +381,9 @@ func (l presser) submitEdit(ctx context.Context, p people.Person, at store.Addre
 		return err
 	}
 	w, fields := p.Words(), i.Fields()
-	args, wrong, err := bots.ReadEdit(card, l.schema(ctx, card.Tool), form, view.EditLimits, func(name string) (string, bool) {
+	args, wrong, err := bots.ReadEdit(card, l.schema(ctx, card), form, view.EditLimits, func(name string) ([]string, bool) {
 		v, ok := fields[name]
-		return first(v), ok
+		return v, ok
 	}, w)
 	if err != nil {
 		return err
@@ -380,7 +392,7 @@ func (l presser) submitEdit(ctx context.Context, p people.Person, at store.Addre
 		wrong = map[string]string{"": w.Say(phrases.KeyRefused)}
 	}
 	if len(wrong) == 0 && l.b.o.Fits != nil {
-		if err := l.b.o.Fits(card.Tool, args); err != nil {
+		if err := l.misfit(ctx, card, args); err != nil {
 			wrong = map[string]string{"": w.Problem(err)}
 		}
 	}

@@ -133,8 +133,8 @@ func (c *Copies) bringCopies(ctx context.Context, id string, also []string) erro
 	}
 	var people []store.User
 	if call.Waiting() {
-		if call.Thread == "" && (call.Ask != nil || call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
-			also = append(also, call.By) // they get no other card
+		if call.Thread == "" && (call.Decides() || call.Surface == store.OnMCP || call.Surface == store.OnCLI) {
+			also = append(also, call.By) // they see no other card
 		}
 		if people, err = c.audience(ctx, call, also); err != nil {
 			return err

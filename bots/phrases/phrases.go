@@ -97,6 +97,32 @@ const (
 
 	Reminder Key = "%s is still waiting for approval (call %s)." // tool, call
 
+	TermQuestionKeys  Key = "y answer, n decline, c cancel, ? details"
+	TermQuestionPage  Key = "y I opened the address, n decline, c cancel, ? details"
+	TermQuestionWaits Key = "a question waits: y answers it, n declines, c cancels"
+	TermFieldChoice   Key = "%s (%s)"                      // label, numbered options
+	TermFieldSeveral  Key = "%s (several of: %s)"          // label, numbered options
+	TermFieldList     Key = "%s (several, between commas)" // label
+	TermFieldOptional Key = "%s, optional"                 // label
+	QuestionTitle     Key = "%s asks you"                  // server
+	QuestionBadge     Key = "Question"                     // of a server
+	QuestionNote      Key = "The server asks this and gets your answer. Don't give it passwords or keys."
+	QuestionMessage   Key = "Message"                                       // label of the server's words
+	QuestionFields    Key = "Asks for"                                      // label of the fields of its form
+	QuestionHost      Key = "Host"                                          // label of the host of an address
+	QuestionAddress   Key = "Address"                                       // label of an address
+	QuestionOf        Key = "Question of %s"                                // tool
+	QuestionAnswered  Key = "answered by %s"                                // name
+	QuestionDismissed Key = "cancelled by %s"                               // name
+	QuestionReminder  Key = "%s still waits for your answer (question %s)." // tool, call
+	ButtonAnswer      Key = "Answer"
+	ButtonOpenHost    Key = "Open %s" // host
+	ButtonOpened      Key = "I opened it"
+	ButtonDismiss     Key = "Cancel"
+	AnswerHint        Key = "%s asks: %s" // server, message
+	AnswerSend        Key = "Send the answer"
+	AnswerJSON        Key = "Answer, as JSON"
+
 	AboutStreaming Key = "whether answers are shown while they are written"
 	HereStreams    Key = "Answers in this conversation are shown while they are written."
 	HereWhole      Key = "Answers in this conversation are shown when they are whole."

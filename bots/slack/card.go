@@ -31,7 +31,7 @@ type cardPresses struct {
 	log    *slog.Logger
 	now    func() time.Time
 	schema func(ctx context.Context, tool string) (json.RawMessage, error) // see [Options]
-	fits   func(tool string, args json.RawMessage) error
+	fits   func(c store.Call, values json.RawMessage) error
 }
 
 // noteRefused records in the audit trail a press by a person without access to nize.

@@ -19,18 +19,26 @@ import (
 // Editing a call: a form if the tool's schema is flat, otherwise JSON. Arguments without a
 // field in the form keep their bytes.
 
-// openEdit opens the dialog that edits a call.
+// formSchema returns the schema of a card's form.
+func (c *cardPresses) formSchema(ctx context.Context, card store.Card) (json.RawMessage, error) {
+	return bots.FormSchema(card, func(tool string) (json.RawMessage, error) {
+		if c.schema == nil {
+			return nil, nil
+		}
+		return c.schema(ctx, tool)
+	})
+}
+
+// openEdit opens that dialog.
 func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
 	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}
 	press, _ := bots.ReadPress(a.Value)
-	var raw json.RawMessage
-	if c.schema != nil {
-		if raw, err = c.schema(ctx, card.Tool); err != nil {
-			raw = nil // edit as JSON instead
-		}
+	raw, err := c.formSchema(ctx, card)
+	if err != nil {
+		raw = nil // then the dialog edits JSON
 	}
 	e := view.Editing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.Thread}
 	_, err = c.wire.OpenView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
@@ -47,11 +55,9 @@ func (c *cardPresses) edited(ctx context.Context, i incoming.Interaction, w phra
 	if err != nil {
 		return e, nil, nil, err
 	}
-	var raw json.RawMessage
-	if c.schema != nil {
-		if raw, err = c.schema(ctx, card.Tool); err != nil {
-			return e, nil, nil, err
-		}
+	raw, err := c.formSchema(ctx, card)
+	if err != nil {
+		return e, nil, nil, err
 	}
 	args, wrong, err = e.Edited(i, card, raw, w)
 	return e, args, wrong, err
@@ -79,7 +85,7 @@ func (c *cardPresses) misfit(ctx context.Context, e view.Editing, i incoming.Int
 	if err != nil {
 		return nil // reported when it is processed
 	}
-	err = c.fits(call.ToolID(), args)
+	err = c.fits(call, args)
 	if err == nil {
 		return nil
 	}

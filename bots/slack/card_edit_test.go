@@ -27,8 +27,8 @@ func (o oneCall) GetCall(context.Context, string) (store.Call, error) { return o
 func TestMisfit(t *testing.T) {
 	t.Parallel()
 	var asked string
-	k := &cardPresses{Presses: &bots.Presses{Calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}}, fits: func(tool string, args json.RawMessage) error {
-		asked = tool
+	k := &cardPresses{Presses: &bots.Presses{Calls: oneCall{call: store.Call{Server: "box", Tool: "run"}}}, fits: func(c store.Call, args json.RawMessage) error {
+		asked = c.ToolID()
 		switch string(args) {
 		case `{"n":1}`:
 			return nil

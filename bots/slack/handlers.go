@@ -31,8 +31,8 @@ func (l *live) newHandlers() handlers {
 	}
 	h.presses[view.MenuAction] = press(l.cards.choose)
 	for verb, p := range map[string]onPress{
-		bots.VerbRun: kept(l.cards.decide), bots.VerbRunAll: kept(l.cards.decide), bots.VerbDecline: kept(l.cards.decide), bots.VerbRetry: kept(l.cards.decide), bots.VerbAgain: kept(l.cards.decide),
-		// Buttons on cards of earlier versions.
+		bots.VerbRun: kept(l.cards.decide), bots.VerbRunAll: kept(l.cards.decide), bots.VerbDecline: kept(l.cards.decide), bots.VerbRetry: kept(l.cards.decide), bots.VerbAgain: kept(l.cards.decide), bots.VerbDismiss: kept(l.cards.decide),
+		// Cards of earlier versions have buttons for these.
 		bots.VerbAlways: press(l.cards.openAlways), bots.VerbNever: press(l.cards.openAlways),
 		bots.VerbEdit: press(l.cards.openEdit), bots.VerbShow: press(l.cards.openAll),
 	} {

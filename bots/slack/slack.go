@@ -84,9 +84,9 @@ type Options struct {
 	// Schema returns the input schema of a tool, for the form that edits its arguments; if
 	// nil, arguments are edited as JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
-	// Fits returns an error if a tool doesn't accept the arguments, while the edit form is
-	// still open; if nil, they are checked after it is closed.
-	Fits func(tool string, args json.RawMessage) error
+	// Fits returns what is wrong with the values of a card's form while the form is
+	// still open; nil checks them once it is closed.
+	Fits func(c store.Call, values json.RawMessage) error
 
 	// Keeper provides the content of the App Home; if nil, there is no Home.
 	Keeper bots.Keeper

@@ -6,6 +6,12 @@ import "nize/store"
 var cardWords = []store.Text{
 	store.Textf("{choice} ({note})"),
 	store.Textf("(needed)"),
+	store.Textf("Answer"),
+	store.Textf("Answer, as JSON"),
+	store.Textf("Send the answer"),
+	store.Textf("Nothing was sent: see what is said above."),
+	store.Textf("Open {host}"),
+	store.Textf("Cancel"),
 	store.Textf("Decided by you, last 30 days"),
 	store.Textf("Calls that need your approval appear here: from your conversations on any platform, from your MCP clients, and from people whose calls you approve."),
 	store.Textf("in one conversation"),

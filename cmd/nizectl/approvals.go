@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,9 @@ func approvalsCommand(a *command.App) *cli.Command {
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "always", Usage: "also from now on, for this tool"}, grantFor(), grantExpires(), digest(), reason, command.YesFlag()}}),
 		a.Command(command.Leaf{Name: "edit", Args: "ID", Usage: "run a call with other arguments", More: "A new call replaces it.", IDs: approvalIDs, Run: approvalsEdit,
 			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the arguments, a JSON `OBJECT`, @FILE, or - for standard input (default: $VISUAL or $EDITOR opens)"}, digest(), reason}}),
+		a.Command(command.Leaf{Name: "answer", Args: "ID", Usage: "answer a server's question", More: "Only the person whose call asks can answer it. On a terminal each field is asked for.", IDs: questionIDs, Run: approvalsAnswer,
+			Flags: []cli.Flag{&cli.StringFlag{Name: "args", Usage: "the answer, a JSON `OBJECT`, @FILE, or - for standard input"},
+				&cli.BoolFlag{Name: "decline", Usage: "decline the question"}, &cli.BoolFlag{Name: "cancel", Usage: "give no answer"}, digest()}}),
 		a.Command(command.Leaf{Name: "retry", Args: "ID", Usage: "repeat a call that failed or expired", IDs: callIDs, Run: approvalsRetry}),
 		command.Group("grants", "manage standing answers (always, never)",
 			a.Command(command.Leaf{Name: "add", Args: "TOOL", Usage: "allow a tool from now on, or deny it", Names: command.ToolNames, Run: grantsAdd, Flags: []cli.Flag{
@@ -89,6 +93,15 @@ func approvalIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
 	}), err
 }
 
+// questionIDs are the questions that wait for the caller.
+func questionIDs(ctx context.Context, c *api.Client) ([]command.ID, error) {
+	list, err := api.ListApprovals.Call(ctx, c, api.Empty{})
+	questions := slices.DeleteFunc(list.Items, func(card store.Card) bool { return card.Question == nil })
+	return command.Each(questions, func(card store.Card) command.ID {
+		return command.ID{ID: card.Call, About: card.Tool + " asks " + card.By}
+	}), err
+}
+
 func approvalNames(ctx context.Context, c *api.Client) ([]string, error) {
 	list, err := approvalIDs(ctx, c)
 	return command.Each(list, func(id command.ID) string { return id.ID }), err
@@ -129,8 +142,11 @@ func approvalsList(ctx context.Context, c *command.Call) error {
 	t := c.Table("ID", "TOOL", "BY", "EXPIRES", "ARGUMENTS").Text(4)
 	for _, card := range list.Items {
 		args := string(card.Args)
-		if card.Withheld {
+		switch {
+		case card.Withheld:
 			args = "(withheld)"
+		case card.Question != nil:
+			args = "asks: " + strings.SplitN(card.Question.Message, "\n", 2)[0]
 		}
 		t.Row(card.Call, card.Tool, card.By, c.When(card.Expires), args)
 	}
@@ -200,6 +216,9 @@ func approvalsDecide(verb store.Verb) func(context.Context, *command.Call) error
 		}
 		if err := checkDigest(c, card); err != nil {
 			return err
+		}
+		if card.Question != nil {
+			return command.Usagef("%s is a question: nizectl approvals answer %s, with --decline to decline it", card.Call, card.Call)
 		}
 		if verb == store.Approve && c.InTTY && c.ErrTTY && !c.Cmd.IsSet("digest") && !c.Cmd.Bool("yes") && card.State == store.Pending {
 			printCard(c, card)
@@ -318,6 +337,62 @@ func approvalsEdit(ctx context.Context, c *command.Call) error {
 		state = made.State.Word().String()
 	}
 	return c.Report(made, "%s edited: call %s replaces it, %s", card.Tool, made.ID, state)
+}
+
+// approvalsAnswer answers a question of a server, declines it or dismisses it.
+func approvalsAnswer(ctx context.Context, c *command.Call) error {
+	card, err := api.GetApproval.Call(ctx, c.API, api.CallRequest{ID: c.Arg(0)})
+	if err != nil {
+		return err
+	}
+	if card.Question == nil {
+		return command.Usagef("%s is no question: nizectl approvals approve or deny decides it", card.Call)
+	}
+	if err := checkDigest(c, card); err != nil {
+		return err
+	}
+	decline, cancel := c.Cmd.Bool("decline"), c.Cmd.Bool("cancel")
+	d := api.DecideCallRequest{ID: card.Call, Verb: store.Edit, Digest: card.Digest}
+	switch {
+	case decline && cancel, (decline || cancel) && c.Cmd.IsSet("args"):
+		return command.Usagef("give one of --args, --decline and --cancel")
+	case decline:
+		d.Verb = store.Deny
+	case cancel:
+		d.Verb = store.Cancel
+	case c.Cmd.IsSet("args"):
+		if d.Args, err = readArgs(c); err != nil {
+			return err
+		}
+	default:
+		if !c.InTTY || !c.ErrTTY {
+			return command.Usagef("approvals answer needs --args with the answer, --decline or --cancel, or a terminal to ask on")
+		}
+		printCard(c, card)
+		if err := c.Flush(); err != nil {
+			return err
+		}
+		d.Args, err = chat.AskAnswer(card, c.AskLine, func(line string) { c.Note("%s", display.Clean(line)) })
+		if err != nil {
+			return err
+		}
+		if d.Args == nil {
+			question := "Send the answer?"
+			if host := card.Question.Host(); host != "" {
+				question = "Did you open " + host + "?"
+			}
+			if err := c.Ask(display.Clean(question)); err != nil {
+				return err
+			}
+			d.Verb = store.Approve
+		}
+	}
+	call, err := api.DecideCall.Call(ctx, c.API, d)
+	if err != nil {
+		return err
+	}
+	word := map[store.State]string{store.Approved: "answered", store.Refused: "declined", store.Cancelled: "cancelled"}[call.State]
+	return c.Report(call, "question of %s %s", card.Tool, cmp.Or(word, call.State.Word().String()))
 }
 
 // editInProgram opens the arguments in the person's editor until they are valid or the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -154,7 +155,7 @@ func (b *Browser) getApproval(ctx context.Context, by store.Caller, req cardRequ
 	if card.State != store.Pending || card.Approved {
 		return v, nil
 	}
-	schema, err := b.Schema(ctx, card.Tool)
+	schema, err := bots.FormSchema(card, func(tool string) (json.RawMessage, error) { return b.Schema(ctx, tool) })
 	switch {
 	case err == nil:
 		v.Schema, _ = bots.PrettyJSON(schema)

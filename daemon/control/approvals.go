@@ -76,7 +76,7 @@ func (a *Approvals) list(ctx context.Context, by store.Caller, wanted func(store
 			continue
 		}
 		sees := presser.Sees(ctx, c)
-		if !sees && !oversees(by) {
+		if !sees && (c.Question != nil || !oversees(by)) { // only the requester answers a question
 			continue
 		}
 		card, err := a.Gateway.Card(ctx, c.ID)
@@ -138,7 +138,7 @@ func (a *Approvals) find(ctx context.Context, by store.Caller, id, reason string
 	if err == nil {
 		switch sees = a.Gateway.Policy.Sees(ctx, by, c); {
 		case sees:
-		case !oversees(by):
+		case !oversees(by), c.Question != nil:
 			err = store.ErrNotFound
 		case reason != "":
 			return c, true, people.NoteReading(ctx, a.Trail, by, "call.read", id, reason)

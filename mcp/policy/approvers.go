@@ -41,6 +41,19 @@ func (p *Approvers) hasPlace(ctx context.Context, u store.User) bool {
 	})
 }
 
+// HasPlace reports whether a card can reach a user now: in a chat, at the control socket
+// or in a browser. It returns false for an unknown user.
+func (p *Approvers) HasPlace(ctx context.Context, user string) (bool, error) {
+	u, err := p.store.GetUser(ctx, user)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading user %s: %w", user, err)
+	}
+	return p.hasPlace(ctx, u), nil
+}
+
 // Reachable returns the policy for a call whose requester may have no place to make
 // decisions. If only the requester could approve, but they only have tokens, it returns
 // ByAdmins.
@@ -301,10 +314,16 @@ func nameOf(users []store.User, id string) string {
 // edit or repeat it.
 func (p *Approvers) May(ctx context.Context, by store.Caller, c store.Call, verb store.Verb) bool {
 	mine := by.User == c.By
+	if c.Question != nil && !mine { // only the requester answers
+		return false
+	}
 	switch verb {
 	case store.Approve, store.RunAll:
 		return p.mayApprove(ctx, by, c)
 	case store.Edit, store.Retry, store.Again:
+		if c.Question != nil && by.Surface == store.OnHTTP {
+			return false // programs don't answer for people
+		}
 		return !silentSurface(by) && (mine || p.mayApprove(ctx, by, c))
 	case store.Deny, store.Cancel:
 		return mine || by.IsAdmin() || p.mayApprove(ctx, by, c)
@@ -357,7 +376,7 @@ func (pr Presser) MayApprove(ctx context.Context, c store.Call) bool {
 
 func (pr Presser) approves(ctx context.Context, c store.Call) bool {
 	switch {
-	case pr.by.Guest || silentSurface(pr.by), c.Ask != nil && pr.by.Surface == store.OnHTTP:
+	case pr.by.Guest || silentSurface(pr.by), c.Decides() && pr.by.Surface == store.OnHTTP, c.Question != nil && pr.by.User != c.By:
 		return false
 	case pr.by.Surface == store.OnHTTP && (c.Surface != store.OnHTTP || pr.by.User != c.By || c.Policy != store.ByRequester):
 		return false

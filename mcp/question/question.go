@@ -1,12 +1,15 @@
-// Package question reads a server's question to the person behind a call: a form, or an address
-// to open. It says what is refused, and whether an answer fits. Who is asked, and where, is for
-// the gateway.
+// Package question reads and checks questions that servers ask the person behind a call.
+//
+// A question is a form, limited as the protocol limits it, or an address to open. Read
+// refuses forms that ask for secrets and addresses that a person can't judge; Check
+// validates an answer. The gateway decides whom to ask and where.
 package question
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -24,29 +27,23 @@ const (
 	maxURL     = 2000 // bytes of an address, which is shown whole
 )
 
-// Question is what a server asks: for a form with Schema, or to open an address.
-type Question struct {
-	Message string
-	Schema  json.RawMessage // none asks to open URL
-	URL     string
-}
-
-// Read returns the question. The error is a [store.CallError] for the server.
-func Read(e taskwire.Elicit) (q Question, err error) {
+// Read returns the question and the default values of its form. The error is a
+// [store.CallError] for the server.
+func Read(e taskwire.Elicit) (q store.Question, defaults json.RawMessage, err error) {
 	q.Message = store.Clip(e.Message, maxMessage)
 	if e.Mode == "url" {
 		q.URL = e.URL
-		return q, checkURL(e.URL)
+		return q, json.RawMessage("{}"), checkURL(e.URL)
 	}
 	q.Schema = e.Schema
 	f, err := readForm(e.Schema)
 	if err != nil {
-		return q, err
+		return q, nil, err
 	}
 	if name := f.secret(e.Message); name != "" {
-		return q, refuse(store.Textf("nize doesn't ask for secrets in a form, and %q looks like one; store it instead, and have the server read it: nizectl credentials set", name))
+		return q, nil, refuse(store.Textf("nize doesn't ask for secrets in a form, and %q looks like one; store it instead, and have the server read it: nizectl credentials set", name))
 	}
-	return q, nil
+	return q, f.defaults(), nil
 }
 
 func refuse(why store.Text) error {
@@ -89,6 +86,7 @@ type field struct {
 	Description string            `json:"description"`
 	Format      string            `json:"format"`
 	WriteOnly   bool              `json:"writeOnly"`
+	Default     json.RawMessage   `json:"default"`
 	Enum        []json.RawMessage `json:"enum"`
 	OneOf       []option          `json:"oneOf"`
 	AnyOf       []option          `json:"anyOf"`
@@ -220,9 +218,48 @@ func (f form) secret(message string) string {
 	return ""
 }
 
-// Check says whether an answer fits the form: nil, or a [store.CallError] with
-// [store.CodeInvalid] for the person. Of an address it is empty.
-func Check(q Question, answer json.RawMessage) error {
+// defaults returns the values with which the form opens. A default of another type than
+// its field has is left out.
+func (f form) defaults() json.RawMessage {
+	values := map[string]json.RawMessage{}
+	for name, p := range f.Properties {
+		if p.holds(p.Default) {
+			values[name] = p.Default
+		}
+	}
+	b, err := json.Marshal(values)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	canonical, err := store.Canonical(b)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return canonical
+}
+
+// holds reports whether a value has the field's type.
+func (p field) holds(value json.RawMessage) bool {
+	var v any
+	if len(value) == 0 || json.Unmarshal(value, &v) != nil || v == nil {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		return p.Type == "string" || p.Type == ""
+	case bool:
+		return p.Type == "boolean"
+	case float64:
+		return p.Type == "number" || p.Type == "integer" && v == math.Trunc(v)
+	case []any:
+		return p.Type == "array"
+	}
+	return false
+}
+
+// Check returns nil if an answer fits the form, or a [store.CallError] with
+// [store.CodeInvalid] for the person. The answer to an address is empty.
+func Check(q store.Question, answer json.RawMessage) error {
 	invalid := func(t store.Text, at ...string) error {
 		return &store.CallError{Code: store.CodeInvalid, Message: t, Misfits: []store.Misfit{{At: at, Text: t}}}
 	}

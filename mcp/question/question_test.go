@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 		{"no page", page(""), "address"},
 		{"relative", page("/x"), "address"},
 	} {
-		q, err := Read(one.e)
+		q, _, err := Read(one.e)
 		var refused *store.CallError
 		switch {
 		case one.refused == "" && (err != nil || q.Message != one.e.Message):
@@ -64,9 +64,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestDefaults: a form opens with the defaults that have the type of their field.
+func TestDefaults(t *testing.T) {
+	for properties, want := range map[string]string{
+		`"a":{"type":"string","default":"x"},"b":{"type":"integer","default":3},"c":{"type":"boolean","default":false}`:  `{"a":"x","b":3,"c":false}`,
+		`"a":{"type":"string","default":3},"b":{"type":"integer","default":2.5},"c":{"type":"boolean","default":"true"}`: `{}`,
+		`"a":{"type":"string","default":null},"b":{"type":"string"},"d":{"type":"number","default":2.5}`:                 `{"d":2.5}`,
+		`"a":{"type":"array","items":{"enum":["x","y"]},"default":["y"]},"b":{"type":"string","default":["x"]}`:          `{"a":["y"]}`,
+	} {
+		_, got, err := Read(asking(properties))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v, want %s", properties, got, err, want)
+		}
+	}
+}
+
 // TestCheck: which answers fit.
 func TestCheck(t *testing.T) {
-	q := Question{Schema: asking(`"name":{"type":"string","maxLength":5},"mail":{"type":"string","format":"email"},"day":{"type":"string","format":"date"},"at":{"type":"string","format":"date-time"},"page":{"type":"string","format":"uri"},"many":{"type":"array","items":{"type":"string","enum":["x","y"]},"maxItems":1}`).Schema}
+	q := store.Question{Schema: asking(`"name":{"type":"string","maxLength":5},"mail":{"type":"string","format":"email"},"day":{"type":"string","format":"date"},"at":{"type":"string","format":"date-time"},"page":{"type":"string","format":"uri"},"many":{"type":"array","items":{"type":"string","enum":["x","y"]},"maxItems":1}`).Schema}
 	for answer, ok := range map[string]bool{
 		`{}`: true, `{"name":"Ann"}`: true, `{"name":"longer"}`: false, `{"name":5}`: false, `{"other":1}`: false, `[]`: false, `null`: false,
 		`{"mail":"a@b.example"}`: true, `{"mail":"a"}`: false, `{"day":"2026-11-27"}`: true, `{"day":"27.11."}`: false,
@@ -77,7 +92,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}
-	page := Question{URL: "https://example.com/"}
+	page := store.Question{URL: "https://example.com/"}
 	if Check(page, json.RawMessage(`{}`)) != nil || Check(page, json.RawMessage(`{"a":1}`)) == nil {
 		t.Error("an address is answered without values")
 	}
@@ -92,7 +107,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		q, err := Read(e)
+		q, _, err := Read(e)
 		if err == nil {
 			_ = Check(q, json.RawMessage(`{}`))
 			_ = Check(q, params)

@@ -16,7 +16,7 @@ const maxShownArgs = 900
 
 // Long reports whether the arguments don't fit into a card.
 func Long(card store.Card) bool {
-	return runes(bots.ArgText(card)) > maxShownArgs
+	return card.Question == nil && runes(bots.ArgText(card)) > maxShownArgs
 }
 
 // FileName returns the name of the file with long arguments.
@@ -37,6 +37,10 @@ func Card(card store.Card, r bots.Reader) Message {
 	if p.Settled != nil {
 		return Text(quiet+Escape(Clip(p.Settled.Line(), 1000)), buttons...)
 	}
+	capacities := capacities
+	if card.Question != nil {
+		capacities = append([]capacity{{MaxText, 300}}, capacities...)
+	}
 	for i, c := range capacities {
 		if text := cardText(card, p, r, c); size(text) <= MaxText || i == len(capacities)-1 {
 			return Text(text, buttons...)
@@ -55,6 +59,12 @@ func cardButtons(card store.Card, words phrases.Catalogue) []Component {
 		if b.Menu {
 			menu.Options = append(menu.Options, Option{Label: Clip(b.Label, maxOption), Value: b.Verb})
 			continue
+		}
+		if b.URL != "" { // the press of a button that opens an address isn't reported
+			if len(b.URL) <= maxLink {
+				buttons = append(buttons, Component{Type: kindButton, Style: styleLink, Label: Clip(b.Label, maxButton), URL: b.URL})
+			}
+			b.Label = words.Say(phrases.ButtonOpened)
 		}
 		button := Button(b.Label, CallID+":"+bots.PressOf(b.Verb, card).String())
 		if b.Strong {
@@ -101,8 +111,7 @@ func cardText(card store.Card, p bots.CardParts, r bots.Reader, c capacity) stri
 		case shown != "":
 			lines = append(lines, code("", shown))
 		}
-		if shown != all {
-			more = true
+		if more = more || shown != all; shown != all && card.Question == nil {
 			lines = append(lines, Escape(words.Say(phrases.CardContinues, strconv.Itoa(runes(shown)), strconv.Itoa(runes(all)), strconv.Itoa(len(card.Args)), digest(card.Args))))
 			if Long(card) {
 				lines = append(lines, Escape(words.Say(phrases.CardFile, FileName(card))))

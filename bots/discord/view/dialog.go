@@ -62,10 +62,11 @@ var EditLimits = bots.EditLimits{Fields: maxDialog, Options: maxOptions, Option:
 // EditDialog returns the dialog that edits a call.
 func EditDialog(card store.Card, e bots.CallEdit, p bots.Press, w phrases.Catalogue) Dialog {
 	p.Verb = bots.VerbEdit
-	d := newDialog(EditID+":"+p.String()+":"+e.Form, w.Say(phrases.CardEditTitle))
-	d.say(w.Say(phrases.CardEditHint, bots.Escape(Clip(card.Tool, 200))), len(e.Fields))
+	words := bots.WordsOfForm(card, w)
+	d := newDialog(EditID+":"+p.String()+":"+e.Form, words.Title)
+	d.say(words.Hint, len(e.Fields))
 	for _, f := range e.Fields {
-		label, hint := bots.Escape(f.Name), bots.Escape(f.About)
+		label, hint := bots.Escape(f.Label), bots.Escape(f.About)
 		if f.List {
 			hint = strings.TrimSpace(hint + " " + w.Say(phrases.EditLines))
 		}
@@ -75,12 +76,16 @@ func EditDialog(card store.Card, e bots.CallEdit, p bots.Press, w phrases.Catalo
 		}
 		var options []Option
 		for n, text := range f.Options {
-			options = append(options, Option{Label: bots.Escape(text), Value: strconv.Itoa(n), Default: n == f.Chosen})
+			options = append(options, Option{Label: bots.Escape(text), Value: strconv.Itoa(n), Default: n == f.Chosen || slices.Contains(f.Several, n)})
 		}
-		d.add(label, hint, choice(f.Name, f.Required, options...))
+		c := choice(f.Name, f.Required, options...)
+		if f.Many {
+			c.MaxValues = len(c.Options)
+		}
+		d.add(label, hint, c)
 	}
 	if e.Form == "" {
-		d.add(w.Say(phrases.CardArgumentsJSON), "", input(bots.EditedJSON, e.JSON, true, true, maxInput))
+		d.add(words.JSON, "", input(bots.EditedJSON, e.JSON, true, true, maxInput))
 	}
 	return d
 }

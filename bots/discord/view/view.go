@@ -33,6 +33,7 @@ const (
 	maxDialogTitle = 45
 	maxInput       = 4000
 	maxHint        = 100
+	maxLink        = 512 // characters of a link button's address
 )
 
 // Flags of messages.

@@ -30,7 +30,7 @@ type ArgsFile struct {
 
 // Long reports whether the arguments don't fit into a card.
 func Long(card store.Card) bool {
-	return utf8.RuneCountInString(bots.ArgText(card)) > maxShownArgs
+	return card.Question == nil && utf8.RuneCountInString(bots.ArgText(card)) > maxShownArgs
 }
 
 func FileName(card store.Card) string { return "arguments-" + card.Call + ".json" }
@@ -242,6 +242,9 @@ func plainForm(card store.Card, p bots.CardParts, file ArgsFile, words phrases.C
 
 // continues returns lines that say where the rest of long arguments is.
 func continues(card store.Card, shown int, pretty string, file ArgsFile, words phrases.Catalogue) []string {
+	if card.Question != nil { // these are no arguments
+		return nil
+	}
 	lines := []string{words.Say(phrases.CardContinues, strconv.Itoa(shown), strconv.Itoa(utf8.RuneCountInString(pretty)), strconv.Itoa(len(card.Args)), Digest(card.Args))}
 	switch {
 	case file.Failed:
@@ -269,6 +272,7 @@ func cardButtons(card store.Card, words phrases.Catalogue) []slackgo.BlockElemen
 			if e.Style = slackgo.StyleDefault; b.Strong {
 				e.Style = slackgo.StylePrimary
 			}
+			e.URL = b.URL // its press arrives as well
 			buttons = append(buttons, e)
 		}
 	}

@@ -38,21 +38,21 @@ type Editing struct {
 
 // EditModal returns the dialog for a call: its form, its JSON, or why neither fits.
 func EditModal(card store.Card, raw json.RawMessage, e Editing, w phrases.Catalogue) slackgo.ModalViewRequest {
-	edit := bots.EditCall(card, raw, editLimits)
+	edit, words := bots.EditCall(card, raw, editLimits), bots.WordsOfForm(card, w)
 	if edit.TooLong {
 		text := w.Say(phrases.CardTooLong, strconv.Itoa(len(card.Args)))
-		return Modal(w.Say(phrases.CardEditTitle), w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(PlainText(text), nil, nil))
+		return Modal(words.Title, w.Say(phrases.ButtonClose), slackgo.NewSectionBlock(PlainText(text), nil, nil))
 	}
-	blocks := []slackgo.Block{slackgo.NewSectionBlock(PlainText(w.Say(phrases.CardEditHint, bots.Escape(Clip(card.Tool, 200)))), nil, nil)}
+	blocks := []slackgo.Block{slackgo.NewSectionBlock(PlainText(Clip(words.Hint, MaxSection)), nil, nil)}
 	for _, f := range edit.Fields {
 		blocks = append(blocks, formField(f, w))
 	}
 	if e.Form = edit.Form; e.Form == "" {
 		input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithInitialValue(edit.JSON).WithMaxLength(maxInput)
-		blocks = append(blocks, slackgo.NewInputBlock(bots.EditedJSON, PlainText(w.Say(phrases.CardArgumentsJSON)), nil, input))
+		blocks = append(blocks, slackgo.NewInputBlock(bots.EditedJSON, PlainText(words.JSON), nil, input))
 	}
-	view := Modal(w.Say(phrases.CardEditTitle), w.Say(phrases.ButtonClose), blocks...)
-	view.Submit = PlainText(Clip(w.Say(phrases.CardEditRun), MaxTitle))
+	view := Modal(words.Title, w.Say(phrases.ButtonClose), blocks...)
+	view.Submit = PlainText(Clip(words.Send, MaxTitle))
 	view.CallbackID = EditView
 	metadata, _ := json.Marshal(e) // encoding strings can't fail
 	view.PrivateMetadata = string(metadata)
@@ -61,7 +61,7 @@ func EditModal(card store.Card, raw json.RawMessage, e Editing, w phrases.Catalo
 
 // formField returns the input for one argument.
 func formField(f bots.EditField, w phrases.Catalogue) slackgo.Block {
-	label := PlainText(Clip(bots.Escape(f.Name), maxPlaceholder))
+	label := PlainText(Clip(bots.Escape(f.Label), maxPlaceholder))
 	var hint *slackgo.TextBlockObject
 	about := bots.Escape(f.About)
 	if f.List {
@@ -80,11 +80,18 @@ func formField(f bots.EditField, w phrases.Catalogue) slackgo.Block {
 		if f.Chosen >= 0 {
 			chosen = options[f.Chosen]
 		}
-		if f.Toggle { // a checkbox couldn't be left as it is
+		switch {
+		case f.Many:
+			s := slackgo.NewOptionsMultiSelectBlockElement(slackgo.MultiOptTypeStatic, nil, "value", options...)
+			for _, n := range f.Several {
+				s.InitialOptions = append(s.InitialOptions, options[n])
+			}
+			element = s
+		case f.Toggle: // a box that is ticked or not could not be left as it is
 			s := slackgo.NewRadioButtonsBlockElement("value", options...)
 			s.InitialOption = chosen
 			element = s
-		} else {
+		default:
 			s := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, nil, "value", options...)
 			s.InitialOption = chosen
 			element = s
@@ -113,9 +120,12 @@ func (e Editing) Edited(i incoming.Interaction, card store.Card, raw json.RawMes
 		}
 		return "field-" + name
 	}
-	args, fields, err := bots.ReadEdit(card, raw, e.Form, editLimits, func(name string) (string, bool) {
+	args, fields, err := bots.ReadEdit(card, raw, e.Form, editLimits, func(name string) ([]string, bool) {
 		f, given := i.View.State.Values[block(name)]["value"]
-		return f.Text(), given
+		if f.Type == "multi_static_select" {
+			return f.Values(), given
+		}
+		return []string{f.Text()}, given
 	}, w)
 	wrong = map[string]string{}
 	for name, text := range fields {

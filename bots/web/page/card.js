@@ -87,6 +87,9 @@ const parts = {
   standing: () => import('./card/standing.js').then((m) => m.Standing),
 }
 
+/** Whether a question's form has anything to fill in. @param {any} schema */
+const hasFields = (schema) => Object.keys(schema?.properties ?? {}).length > 0
+
 /** @param {any} err */
 const wordsOf = (err) => err.status ? err.message : t('nize could not be reached.')
 
@@ -164,7 +167,8 @@ function OpenCard({ card, words, mine, changed }) {
   return html`<article class="card" aria-labelledby=${head} data-call=${card.call}>
     <header class="card-head" ref=${top}><h3 id=${head}>${words.headline}</h3><span class=${'badge ' + (card.effect ?? '')}>${words.badge}</span>${words.name ? html`<small>${words.name}</small>` : ''}</header>
     ${(words.warnings ?? []).map((/** @type {string} */ w) => html`<p class="warning">${w}</p>`)}
-    ${panel?.name === 'edit' ? html`<${panel.part} call=${card.call} args=${words.args} schema=${panel.view.schema ?? ''} off=${off} problem=${problem} fields=${fields} close=${close}
+    ${panel?.name === 'edit' && card.question ? html`<${Arguments} words=${words} />` : ''}
+    ${panel?.name === 'edit' ? html`<${panel.part} question=${!!card.question} call=${card.call} args=${words.args} schema=${panel.view.schema ?? ''} off=${off} problem=${problem} fields=${fields} close=${close}
       run=${(/** @type {Event} */ e, /** @type {string} */ args) => decide(e, `{"verb":"edit","digest":${JSON.stringify(card.digest)},"args":${args}}`)} />` : html`<${Arguments} words=${words} />`}
     <p class="dim">${[...(words.origin ?? []), words.until].filter(Boolean).join(' · ')}</p>
     ${words.rules?.length ? html`<p class="dim">${words.rules.join(' · ')}</p>` : ''}
@@ -181,14 +185,18 @@ function OpenCard({ card, words, mine, changed }) {
       </div>
     </div>` : ''}
     ${unread ? html`<p class="unread" id=${head + '-unread'}><button type="button" class="quiet" onClick=${toTop}>${above > 1 ? t('Scroll up: {n} lines not seen yet', { n: above }) : t('Scroll up: one line not seen yet')}</button></p>` : ''}
-    <div ref=${end} class="buttons">${mine && !panel ? html`
+    <div ref=${end} class="buttons">${card.question ? panel ? '' : html`
+      ${card.question.url ? html`<a class="run button" href=${card.question.url} target="_blank" rel="noopener noreferrer" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => off ? e.preventDefault() : press('approve')(e)}>${t('Open {host}', { host: new URL(card.question.url).host })}</a>` : html`<button type="button" class="run" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => off ? undefined : hasFields(card.question.schema) ? open('edit', 'edit') : press('approve')(e)}>${t('Answer')}</button>`}
+      <button type="button" aria-disabled=${busy} onClick=${press('deny')}>${t('Decline')}</button>
+      <button type="button" aria-disabled=${busy} onClick=${press('cancel')}>${t('Cancel')}</button>
+      <button type="button" class="quiet" aria-expanded=${more} onClick=${details.act}>${t('Details')}</button>` : mine && !panel ? html`
       <button type="button" class="run" aria-disabled=${off} aria-describedby=${unread ? head + '-unread' : undefined} onClick=${press('approve')}>${t('Run')}</button>
       ${all ? html`<button type="button" aria-disabled=${off || !together.ready} aria-describedby=${together.ready ? undefined : `card-${firstOf}-all`} onClick=${(/** @type {Event} */ e) => together.ready && press('run_all', { cards: together.cards })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
       <button type="button" aria-disabled=${busy} onClick=${press('cancel')}>${t('Decline')}</button>
       ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => open('edit', 'edit')}>${t('Edit')}</button>`}
       <${Menu} label=${t('More')} entries=${[...entries, details]} />
       ${all && !together.ready && firstOf === card.call ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
-      ${mine ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>
+      ${mine || card.question ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>
         ${own ? html`<button type="button" aria-disabled=${busy} onClick=${(/** @type {Event} */ e) => decide(e, { verb: 'cancel', digest: card.digest }, true)}>${t('Withdraw')}</button>` : ''}
         <button type="button" class="quiet" aria-expanded=${more} onClick=${details.act}>${t('Details')}</button>`}
     </div>

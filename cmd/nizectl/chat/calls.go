@@ -84,6 +84,9 @@ func (s style) plainSigns(line string) string {
 
 // cardKeys returns the names of a card's keys, without those that have no effect.
 func cardKeys(card store.Card, words phrases.Catalogue) string {
+	if card.Question != nil {
+		return questionKeys(card, words)
+	}
 	keys := words.Say(phrases.TermKeys)
 	if card.Together > 0 {
 		keys += words.Say(phrases.TermKeyAll, strconv.Itoa(card.Together+1))

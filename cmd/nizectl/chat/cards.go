@@ -35,7 +35,7 @@ func (f *screen) card(c store.Card) {
 	}
 	f.cards = withoutCard(f.cards, c.Call)
 	if first {
-		f.args = nil
+		f.args, f.answers = nil, nil
 	}
 	if c.State.Final() {
 		f.s.lastCall = c
@@ -147,7 +147,7 @@ func (f *screen) details(c store.Card) {
 // decide sends a decision. The card disappears when the daemon confirms it, or at once if
 // the answer was refused because there was an earlier one.
 func (f *screen) decide(ctx context.Context, c store.Card, d api.DecideCallRequest) {
-	f.args = nil
+	f.args, f.answers = nil, nil
 	if err := f.s.decide(ctx, c, d); err != nil {
 		f.printText(f.style.red, f.s.problem(err))
 		if !errors.Is(err, store.ErrDecided) && !errors.Is(err, store.ErrExpired) && !errors.Is(err, store.ErrNotFound) {

@@ -146,7 +146,7 @@ func (f *screen) resume(ctx context.Context, id string) error {
 // reset clears the state of the conversation that was left.
 func (f *screen) reset() {
 	f.endText()
-	f.tools, f.cards, f.args, f.lost = nil, nil, nil, ""
+	f.tools, f.cards, f.args, f.answers, f.lost = nil, nil, nil, nil, ""
 }
 
 func (f *screen) greet(histErr error) {

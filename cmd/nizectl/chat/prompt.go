@@ -19,7 +19,8 @@ type cardPrompt struct {
 	w    io.Writer
 	mode string // "", or "args" or "reason" while these are prompted for
 
-	standing *standing // the questions after always or never, or nil
+	standing *standing  // what always or never asks, or nil
+	answers  *answering // the form of a question that is being filled in, or nil
 }
 
 // print prompts for the answer to a card that has been shown.
@@ -30,6 +31,10 @@ func (p *cardPrompt) print(card store.Card) {
 	}
 	if p.mode == "reason" {
 		fmt.Fprint(p.w, p.s.words().Say(phrases.TermReasonLine))
+		return
+	}
+	if p.answers != nil {
+		fmt.Fprint(p.w, p.answers.prompt())
 		return
 	}
 	if p.standing != nil {
@@ -59,6 +64,9 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 		p.mode = ""
 		return api.DecideCallRequest{Verb: store.Deny, Reason: line}, line != "", false
 	}
+	if card.Question != nil {
+		return p.parseQuestion(card, line)
+	}
 	if p.standing != nil {
 		d, done = p.parseStanding(line)
 		return d, done, false
@@ -83,6 +91,35 @@ func (p *cardPrompt) parse(card store.Card, line string) (d api.DecideCallReques
 		p.standing = newStanding(store.Deny, bots.StandingScopes{Everyone: true}, p.s.words())
 	case "e", "edit":
 		p.mode = "args"
+	case "?":
+		return d, false, true
+	}
+	return d, false, false
+}
+
+// parseQuestion is parse for a question. A field that is left empty keeps its default.
+func (p *cardPrompt) parseQuestion(card store.Card, line string) (d api.DecideCallRequest, done, show bool) {
+	if p.answers != nil && p.answers.card.Call == card.Call {
+		if line == "" {
+			line = p.answers.initial()
+		}
+		answer, done, problem := p.answers.take(line)
+		if problem != "" {
+			fmt.Fprintln(p.w, bots.Plain(problem))
+		}
+		if done {
+			p.answers = nil
+		}
+		return api.DecideCallRequest{Verb: store.Edit, Args: answer}, done, false
+	}
+	switch strings.ToLower(line) {
+	case "y", "yes":
+		p.answers = newAnswering(card, p.s.words())
+		return api.DecideCallRequest{Verb: store.Approve}, p.answers == nil, false
+	case "n", "no":
+		return api.DecideCallRequest{Verb: store.Deny}, true, false
+	case "c", "cancel":
+		return api.DecideCallRequest{Verb: store.Cancel}, true, false
 	case "?":
 		return d, false, true
 	}

@@ -31,14 +31,15 @@ type screen struct {
 	output      []string  // lines to print with the next draw
 	md          *markdown // of the text being written
 	textID      string
-	tools       []toolRow                   // running
-	cards       []store.Card                // waiting cards; the first is on the screen
-	cardSince   time.Time                   // when the first one appeared, or the last key was pressed
-	printed     string                      // the call whose card was printed above the live region because it is too high
-	standing    *standing                   // the questions after always or never about the first card
-	args        *editor                     // editor for the arguments of the first card, or
-	declines    bool                        // for the reason of its denial
-	typed       struct{ call, text string } // edited arguments that were invalid
+	tools       []toolRow                   // at work
+	cards       []store.Card                // that wait; the first is on the screen
+	cardSince   time.Time                   // since when the first one can be seen, or the last key
+	printed     string                      // the call whose card is above the live region, as it is too high for it
+	standing    *standing                   // what always or never asks about the first card
+	args        *editor                     // the arguments of the first card are being edited, or
+	declines    bool                        // the reason for which it is declined
+	answers     *answering                  // the form of a question that is filled in on args, or nil
+	typed       struct{ call, text string } // edited arguments that did not fit
 	lost        string                      // why the connection is lost
 	interrupted time.Time                   // time of the last Ctrl-C
 	hint        string

@@ -133,6 +133,8 @@ func (f *screen) keys(ctx context.Context, keys []key) (leave bool, err error) {
 		switch {
 		case f.standing != nil && len(f.cards) > 0:
 			f.standingKey(ctx, k)
+		case f.args != nil && f.answers != nil && len(f.cards) > 0:
+			f.fieldKey(ctx, k)
 		case f.args != nil:
 			f.argsKey(ctx, k)
 		case len(f.cards) > 0 && k.r != ctrlC && k.r != ctrlD && k.r != ctrlL:
@@ -268,6 +270,9 @@ func (f *screen) cardKey(ctx context.Context, k key) error {
 	case early:
 		f.cardSince = now
 		f.hint = f.s.words().Say(phrases.TermReadFirst)
+		return nil
+	case c.Question != nil:
+		f.questionKey(ctx, c, k)
 		return nil
 	case k.r == 'y':
 		d = api.DecideCallRequest{Verb: store.Approve}

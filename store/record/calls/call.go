@@ -44,8 +44,8 @@ func (d Calls) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 	}
 	return d.db.Write(ctx, "beginning call "+c.ID, func(t *commit.Tx) error {
 		switch {
-		case c.State == store.Pending, c.State == store.Refused, c.Ask != nil && c.State == store.Approved:
-		case c.Ask == nil && (c.State == store.Planned || c.State == store.Running):
+		case c.State == store.Pending, c.State == store.Refused, c.Decides() && c.State == store.Approved:
+		case !c.Decides() && (c.State == store.Planned || c.State == store.Running):
 		default:
 			return fmt.Errorf("%w state %q for a new call", store.ErrInvalid, c.State)
 		}
@@ -158,6 +158,11 @@ func (d Calls) Decide(ctx context.Context, by store.Caller, id string, dec store
 		if err := settleCall(t, &after.Head, verb); err != nil {
 			return err
 		}
+		if verb == store.Approve && after.Head.Question != nil && dec.Args != nil {
+			if err := after.setAnswer(t, dec.Args); err != nil {
+				return err
+			}
+		}
 		if err := SaveCall(t, &old, after); err != nil {
 			return err
 		}
@@ -225,10 +230,12 @@ func settleCall(t *commit.Tx, c *store.Call, verb store.Verb) error {
 		if len(c.Yes()) < c.Policy.Approvers().Need {
 			return nil
 		}
-		if c.Approved = t.Now; c.Ask == nil {
+		if c.Approved = t.Now; !c.Decides() {
 			return nil
 		}
-		c.State, c.Reason = store.Approved, store.Textf("approved by %s", who)
+		if c.State, c.Reason = store.Approved, store.Textf("approved by %s", who); c.Question != nil {
+			c.Reason = store.Textf("answered by %s", who)
+		}
 	case store.Deny:
 		c.State, c.Reason = store.Refused, cmp.Or(dec.Reason, store.Textf("denied by %s", who))
 	case store.Cancel:
@@ -270,7 +277,7 @@ func (d Calls) Start(ctx context.Context, id, owner string) (store.Call, error) 
 		switch {
 		case c.State != store.Pending && c.State != store.Planned:
 			return CallData{}, store.ErrDecided
-		case c.Ask != nil:
+		case c.Decides():
 			return CallData{}, store.Mark(fmt.Errorf("its asker runs it"), store.ErrRefused)
 		case c.State == store.Planned || c.Approved.IsZero():
 			return CallData{}, store.Mark(fmt.Errorf("nobody has approved it"), store.ErrRefused)

@@ -53,14 +53,15 @@ func CallEvent(t *commit.Tx, by store.Caller, kind string, c store.Call, data Ca
 	if err != nil {
 		return err
 	}
-	if c.Ask != nil {
-		kind = askKind(kind)
+	if c.Decides() {
+		kind = decidedKind(kind, c)
 	}
 	return t.Event(commit.Note{By: by, Kind: kind, Subject: c.ID, Tool: c.ToolID(), Outcome: c.State, Data: json.RawMessage(b), At: data.at})
 }
 
-// askKind is the kind of an event about an ask, which names its state.
-func askKind(kind string) string {
+// decidedKind is the kind of an event about an ask or a question, which names its
+// state.
+func decidedKind(kind string, c store.Call) string {
 	verb := strings.TrimPrefix(kind, "call.")
 	switch store.Verb(verb) {
 	case store.Approve:
@@ -71,6 +72,9 @@ func askKind(kind string) string {
 		verb = string(store.Cancelled)
 	case store.Expire:
 		verb = string(store.Expired)
+	}
+	if c.Question != nil {
+		return "question." + verb
 	}
 	return "ask." + verb
 }

@@ -89,8 +89,11 @@ func (s StoredCall) unseal(db *commit.DB, place string, sealed []byte, part shor
 }
 
 // sealCall makes the stored form. Arguments that stand in a decision (an edit)
-// are sealed together with the call's own.
+// are sealed together with the call's own, and so is what a server asks.
 func sealCall(t *commit.Tx, c store.Call) (StoredCall, error) {
+	if c.Question != nil {
+		return sealQuestion(t, c)
+	}
 	parts := [][]byte{c.Args}
 	c.Decisions = slices.Clone(c.Decisions)
 	for i := range c.Decisions {
@@ -107,6 +110,34 @@ func sealCall(t *commit.Tx, c store.Call) (StoredCall, error) {
 	c.Args, c.Result = nil, nil
 	s.Head = c
 	return s, nil
+}
+
+// sealQuestion is sealCall for a question, whose decisions hold no arguments.
+func sealQuestion(t *commit.Tx, c store.Call) (StoredCall, error) {
+	asked, err := json.Marshal(c.Question)
+	if err != nil {
+		return StoredCall{}, err
+	}
+	var s StoredCall
+	s.setArgs(t, c.ID, c.Args, asked)
+	c.Args, c.Result, c.Question = nil, nil, &store.Question{Of: c.Question.Of}
+	s.Head = c
+	return s, nil
+}
+
+// setAnswer replaces the sealed arguments of a question, which are the defaults of its
+// form, by its answer.
+func (s *StoredCall) setAnswer(t *commit.Tx, answer []byte) error {
+	plain, err := s.unseal(t.DB, "calls/args", s.Args, shortArgs)
+	if err != nil {
+		return err
+	}
+	parts, err := commit.UnpackN(plain, 2)
+	if err != nil {
+		return err
+	}
+	s.setArgs(t, s.Head.ID, answer, parts[1])
+	return nil
 }
 
 func packResult(r *store.Result) ([]byte, error) {
@@ -140,6 +171,12 @@ func (d Calls) openCall(s StoredCall) (store.Call, error) {
 		return bad(err)
 	}
 	c.Args = commit.CloneBytes(parts[0])
+	if c.Question != nil && len(parts) > 1 {
+		if c.Question, err = commit.DecodeJSON[*store.Question](parts[1]); err != nil {
+			return bad(err)
+		}
+		return c, nil
+	}
 	for i := range c.Decisions {
 		if i+1 < len(parts) {
 			c.Decisions[i].Args = commit.CloneBytes(parts[i+1])
@@ -390,7 +427,7 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 		Kind: "call", ID: c.ID, Thread: c.Thread, State: c.State, Approved: c.State == store.Pending && !c.Approved.IsZero(),
 		Waited: c.Waiting() || old != nil && old.Head.Waiting(),
 	})
-	if c.Ask == nil && c.State.Final() && (old == nil || !old.Head.State.Final()) {
+	if !c.Decides() && c.State.Final() && (old == nil || !old.Head.State.Final()) {
 		return spending.CountCall(t, c)
 	}
 	return nil

@@ -37,8 +37,9 @@ function parse(text) {
  * @param {string} props.problem nize's error message
  * @param {{at: string[], message: string}[]} props.fields the same, by path
  * @param {() => void} props.close
+ * @param {boolean} [props.question] it answers a question of a server
  */
-export function Edit({ call, args, schema, off, run, problem, fields, close }) {
+export function Edit({ call, args, schema, off, run, problem, fields, close, question }) {
   const [text, setText] = useState(args || '{}')
   const [value, setValue] = useState(() => parse(args || '{}'))
   const [wrong, setWrong] = useState('')
@@ -50,8 +51,8 @@ export function Edit({ call, args, schema, off, run, problem, fields, close }) {
   latest.current = value
   const id = 'edit-' + call
   const isObject = value?.kind === 'object'
-  const list = useMemo(() => isObject && value ? fieldsOf(root ?? undefined, root ?? undefined, value, []) : [], [root, value])
-  const current = sent === text // nize's message is about the current text
+  const list = useMemo(() => isObject && value ? fieldsOf(root ?? undefined, root ?? undefined, value, [], question) : [], [root, value, question])
+  const current = sent === text // what nize said is of what stands there
   const said = useMemo(() => placed(list, tried.length ? tried : current ? fields : []), [list, tried, current, fields])
   /** @param {string[]} path @param {Value|undefined} now */
   const set = (path, now) => {
@@ -91,21 +92,21 @@ export function Edit({ call, args, schema, off, run, problem, fields, close }) {
   const whole = wrong || (current && problem && fields.length === 0 ? problem : '')
   return html`<div class="edit">
     <div class="edit-sides">
-      ${list.length ? html`<div class="edit-form" role="group" aria-label=${t('Arguments')}>
+      ${list.length ? html`<div class="edit-form" role="group" aria-label=${question ? t('Answer') : t('Arguments')}>
         ${top.map((p) => html`<p class="problem">${p}</p>`)}
         ${wrong ? html`<p class="dim">${t('The form shows what was there before: the JSON beside it can’t be read.')}</p>` : ''}
         ${list.map((f) => html`<${FormField} key=${placeOf(f.path)} field=${f} form=${form} removes=${!f.required} />`)}
       </div>` : ''}
       <div class="edit-json">
-        <label for=${id}>${t('Arguments as JSON')}</label>
+        <label for=${id}>${question ? t('Answer, as JSON') : t('Arguments as JSON')}</label>
         <textarea id=${id} spellcheck="false" rows=${Math.min(Math.max(text.split('\n').length + 1, 6), 24)} value=${text} aria-invalid=${!!whole} aria-describedby=${whole ? id + '-said' : undefined} onInput=${(/** @type {any} */ e) => type(e.currentTarget.value)}></textarea>
         ${whole ? html`<p class="problem" id=${id + '-said'}>${whole}</p>` : ''}
         ${list.length ? '' : top.map((p) => html`<p class="problem">${p}</p>`)}
       </div>
     </div>
-    <p role="alert" class="problem">${pressed && wrong || tried.length || current && (fields.length || problem) ? t('Nothing was run: see what is said above.') : ''}</p>
+    <p role="alert" class="problem">${pressed && wrong || tried.length || current && (fields.length || problem) ? question ? t('Nothing was sent: see what is said above.') : t('Nothing was run: see what is said above.') : ''}</p>
     <div class="buttons">
-      <button type="button" class="run" aria-disabled=${off} onClick=${send}>${t('Run with these')}</button>
+      <button type="button" class="run" aria-disabled=${off} onClick=${send}>${question ? t('Send the answer') : t('Run with these')}</button>
       <button type="button" onClick=${close}>${t('Back')}</button>
     </div>
   </div>`
@@ -167,7 +168,7 @@ function Input({ field, set, attributes }) {
       const at = value ? options.findIndex((o) => same(o, value)) : -1
       return html`<select ...${attributes} value=${at} onChange=${(/** @type {any} */ e) => set(options[Number(textIn(e))])}>
         ${value ? '' : html`<option value="-1">–</option>`}
-        ${options.map((o, i) => html`<option value=${i}>${o.kind === 'string' ? shown(o.raw) : write(o)}</option>`)}
+        ${options.map((o, i) => html`<option value=${i}>${field.titles[i] || (o.kind === 'string' ? shown(o.raw) : write(o))}</option>`)}
       </select>`
     }
     case 'date':

@@ -16,6 +16,7 @@ import { array, isNumber, member, object, quote, scalar, shown, textOf } from '.
  * @property {boolean} required
  * @property {boolean} long a text of several lines
  * @property {Value[]} options of a choice
+ * @property {string[]} titles of the options, where a server's own are shown
  * @property {Field[]} fields
  * @property {() => Value} make returns the initial value when it is added
  * @property {(() => Value)|undefined} makeItem of an array
@@ -57,13 +58,35 @@ function typeOf(schema) {
 }
 
 /**
- * Returns the kind of field for a schema.
+ * The values that a schema lists: of an enum, or of constants with titles.
+ * @param {Value|undefined} schema
+ * @returns {Value[]}
+ */
+function choicesOf(schema) {
+  const listed = member(schema, 'enum')?.items
+  if (listed?.length) return listed
+  const some = (member(schema, 'oneOf') ?? member(schema, 'anyOf'))?.items.map((s) => member(s, 'const')) ?? []
+  return some.every((v) => v !== undefined && v.items.length === 0) ? /** @type {Value[]} */ (some) : []
+}
+
+/**
+ * The titles of the values that a schema lists, '' for none.
+ * @param {Value|undefined} schema
+ * @returns {string[]}
+ */
+function titlesOf(schema) {
+  if (member(schema, 'enum')?.items.length) return member(schema, 'enumNames')?.items.map(wordOf) ?? []
+  return (member(schema, 'oneOf') ?? member(schema, 'anyOf'))?.items.map((s) => wordOf(member(s, 'title'))) ?? []
+}
+
+/**
+ * How a schema's values are edited.
  * @param {Value|undefined} schema
  * @param {number} depth
  * @returns {Field['kind']}
  */
 function kindOf(schema, depth) {
-  if (member(schema, 'enum')?.items.length) return 'choice'
+  if (choicesOf(schema).length) return 'choice'
   switch (typeOf(schema)) {
     case 'string':
       return wordOf(member(schema, 'format')) === 'date' ? 'date' : 'text'
@@ -124,7 +147,7 @@ function empty(schema, kind, wanted = member(schema, 'default')) {
     case 'boolean':
       return scalar('literal', 'false')
     case 'choice':
-      return /** @type {Value} */ (member(schema, 'enum')).items[0]
+      return choicesOf(schema)[0]
     case 'object':
       return object([], [])
     case 'array':
@@ -142,29 +165,34 @@ function empty(schema, kind, wanted = member(schema, 'default')) {
  * @param {string[]} of.path
  * @param {string} of.label
  * @param {boolean} of.required
+ * @param {boolean} [of.titled]
  * @returns {Field}
  */
-function fieldOf({ schema: written, root, value, path, label, required }) {
+function fieldOf({ schema: written, root, value, path, label, required, titled }) {
   const schema = meant(written, root)
   const wants = kindOf(schema, path.length)
   const kind = value && !shows(wants, value) ? 'json' : wants
   const about = member(written, 'description') ?? member(schema, 'description')
   /** @type {Field} */
   const field = {
-    path, label, required, kind, value, about: about?.kind === 'string' ? shown(about.raw) : '', options: [], fields: [], makeItem: undefined,
+    path, label, required, kind, value, about: about?.kind === 'string' ? shown(about.raw) : '', options: [], titles: [], fields: [], makeItem: undefined,
     long: kind === 'text' && (value?.raw.includes('\\n') || (value?.raw.length ?? 0) > 80 || /(text|body|content|message|description|comment|note|query|script|code|prompt)s?$/i.test(path[path.length - 1])),
     make: () => empty(schema, wants, member(written, 'default')),
   }
   if (kind === 'choice') {
-    field.options = [.../** @type {Value} */ (member(schema, 'enum')).items]
-    if (value && !field.options.some((o) => same(o, value))) field.options.unshift(value)
+    field.options = [...choicesOf(schema)]
+    if (titled) field.titles = titlesOf(schema)
+    if (value && !field.options.some((o) => same(o, value))) {
+      field.options.unshift(value)
+      field.titles.unshift('')
+    }
   }
   if (!value && !required) return field // it can be added
-  if (kind === 'object') field.fields = fieldsOf(schema, root, value, path)
+  if (kind === 'object') field.fields = fieldsOf(schema, root, value, path, titled)
   if (kind === 'array') {
     const items = member(schema, 'items')
     const inner = meant(items, root)
-    field.fields = (value?.items ?? []).map((v, i) => fieldOf({ schema: items, root, value: v, path: [...path, String(i)], label: `${label} ${i + 1}`, required: true }))
+    field.fields = (value?.items ?? []).map((v, i) => fieldOf({ schema: items, root, value: v, path: [...path, String(i)], label: `${label} ${i + 1}`, required: true, titled }))
     field.makeItem = () => empty(inner, kindOf(inner, path.length + 1))
   }
   return field
@@ -183,9 +211,10 @@ export const same = (a, b) => a.kind === b.kind && a.items.length + b.items.leng
  * @param {Value|undefined} root
  * @param {Value|undefined} value
  * @param {string[]} path
+ * @param {boolean} [titled] titles of the schema are shown: those of a question, whose server gets the answer itself
  * @returns {Field[]}
  */
-export function fieldsOf(written, root, value, path) {
+export function fieldsOf(written, root, value, path, titled) {
   const schema = meant(written, root)
   const properties = member(schema, 'properties')
   const required = member(schema, 'required')?.items.map(wordOf) ?? []
@@ -196,7 +225,8 @@ export function fieldsOf(written, root, value, path) {
     const name = textOf(key)
     if (known.has(name)) continue
     known.add(name)
-    list.push(fieldOf({ schema: properties?.items[i], root, value: member(value, name), path: [...path, name], label: shown(key), required: required.includes(name) }))
+    const title = titled ? member(properties?.items[i], 'title') : undefined
+    list.push(fieldOf({ schema: properties?.items[i], root, value: member(value, name), path: [...path, name], label: title?.kind === 'string' && wordOf(title) ? shown(title.raw) : shown(key), required: required.includes(name), titled }))
   }
   for (const key of value?.kind === 'object' ? value.keys : []) {
     const name = textOf(key)
