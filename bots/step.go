@@ -11,6 +11,7 @@ import (
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/store"
+	"nize/store/backoff"
 	"nize/store/outage"
 )
 
@@ -330,7 +331,7 @@ func (t *thread) rewritten(in store.Inbound) {
 
 // say calls Agent.Say and retries transient errors.
 func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Turn, err error) {
-	pause := 250 * time.Millisecond
+	pause := backoff.Exponential{First: 250 * time.Millisecond}
 	for try := 1; ; try++ {
 		err = queue.Guard(func() (err error) {
 			turn, err = c.o.Agent.Say(ctx, in.By, in)
@@ -339,10 +340,9 @@ func (c *Conversation) say(ctx context.Context, in store.Inbound) (turn store.Tu
 		var broken *queue.PanicError
 		lasting := errors.As(err, &broken) || errors.Is(err, store.ErrNotFound) ||
 			errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrRefused)
-		if err == nil || lasting || try == sayTries || queue.Sleep(ctx, pause) != nil {
+		if err == nil || lasting || try == sayTries || queue.Sleep(ctx, pause.After(try)) != nil {
 			return turn, err
 		}
-		pause *= 2
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"nize/bots"
 	"nize/bots/slack/wire"
+	"nize/store/backoff"
 )
 
 // Socket Mode. nize has its own loop because slack-go's stops reading while 50 events are
@@ -56,7 +57,7 @@ var cures = map[string]string{
 
 // keepLink keeps a link to Slack until ctx ends.
 func (l *live) keepLink(ctx context.Context) {
-	var tries backoff
+	var tries attempts
 	for ctx.Err() == nil {
 		began := l.b.o.Now()
 		connected, err := l.serveLink(ctx)
@@ -83,21 +84,18 @@ func (l *live) keepLink(ctx context.Context) {
 	}
 }
 
-// backoff counts consecutive failed connection attempts.
-type backoff int
+// attempts counts consecutive failed connection attempts.
+type attempts int
 
 // after returns how long to wait before the next attempt. A link that lasted counts as a
 // success, however it ended, and is replaced at once. So are the first two failed attempts.
-func (b *backoff) after(connected bool, lived time.Duration) time.Duration {
+func (b *attempts) after(connected bool, lived time.Duration) time.Duration {
 	if connected && lived > firstPause {
 		*b = 0
 		return 0
 	}
 	*b++
-	if *b < 3 {
-		return 0
-	}
-	return min(firstPause<<min(*b-3, 16), lastPause)
+	return backoff.Exponential{First: firstPause, Most: lastPause}.After(int(*b) - 2)
 }
 
 // linkError returns an error for the operator: the failure and, if known, what to do.

@@ -9,7 +9,7 @@ import (
 // dropped; only links that don't come about wait, from the third in a row on.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	var b backoff
+	var b attempts
 	for range 20 {
 		if got := b.after(true, 2*time.Second); got != 0 {
 			t.Fatalf("a link that is dropped every 2 s waits %v", got)

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"nize/store"
+	"nize/store/backoff"
 )
 
 const (
@@ -107,7 +107,7 @@ func (a *Manager) try(ctx context.Context, i store.Incident, to Notifier, err er
 	next.Tries++
 	next.Error = store.Head(store.RedactText(err.Error()), maxText)
 	next.GaveUp = next.Tries >= maxTries || errors.Is(err, ErrPermanent)
-	next.Next = a.opt.Now().Add(backoff(next.Tries))
+	next.Next = a.opt.Now().Add(retryDelay(next.Tries))
 	switch {
 	case next.GaveUp:
 		a.opt.Log.Error("an alert was given up", "id", i.ID, "title", i.Title.String(), "tries", next.Tries, "err", next.Error)
@@ -117,10 +117,10 @@ func (a *Manager) try(ctx context.Context, i store.Incident, to Notifier, err er
 	return next, true
 }
 
-// backoff returns the delay after a number of failures, with jitter.
-func backoff(tries int) time.Duration {
-	wait := min(firstWait<<min(tries-1, 20), maxWait)
-	return wait - rand.N(wait/5)
+// retryDelay returns the delay after a number of failures, with jitter.
+func retryDelay(tries int) time.Duration {
+	wait := backoff.Exponential{First: firstWait, Most: maxWait}.After(tries)
+	return backoff.Jitter(wait, wait/5)
 }
 
 func (a *Manager) note(ctx context.Context, i store.Incident, next store.Delivery) error {

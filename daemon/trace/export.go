@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"nize/store"
+	"nize/store/backoff"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,9 +25,9 @@ const (
 	mostBatch  = 512              // spans per request
 	mostQueue  = 4096             // queued spans; further ones are dropped
 	mostTries  = 5
-	firstPause = time.Second // before the first retry; it doubles with each further one
-	mostPause  = 30 * time.Second
 )
+
+var retryPause = backoff.Exponential{First: time.Second, Most: 30 * time.Second}
 
 // target is where spans are sent.
 type target struct {
@@ -168,7 +169,6 @@ func (t *Tracer) send(ctx context.Context, batch []*Span, tries int) error {
 	if err != nil {
 		return fmt.Errorf("encoding spans: %w", err)
 	}
-	pause := firstPause
 	for try := 1; ; try++ {
 		wait, err := t.post(ctx, to, body)
 		if err == nil || wait < 0 || try >= tries || ctx.Err() != nil {
@@ -177,9 +177,8 @@ func (t *Tracer) send(ctx context.Context, batch []*Span, tries int) error {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(min(max(wait, pause), mostPause)):
+		case <-time.After(min(max(wait, retryPause.After(try)), retryPause.Most)):
 		}
-		pause *= 2
 	}
 }
 

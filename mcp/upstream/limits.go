@@ -60,7 +60,7 @@ func (l *lane) checkCircuitLocked(now time.Time) error {
 }
 
 // circuitPause returns how long a circuit is open after n failures.
-func circuitPause(n int) time.Duration { return backoff(n - openAfter + 3) }
+func circuitPause(n int) time.Duration { return retryDelay(n - openAfter + 3) }
 
 // noteAnswerLocked records the outcome of a call: any answer closes the circuit, and
 // openAfter calls without an answer open it. A call whose caller left doesn't count. s.mu

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"nize/mcp/upstream/openapi"
 	"nize/mcp/upstream/wire"
 	"nize/store"
+	"nize/store/backoff"
 )
 
 // server is the pool's entry for one registered server. It lives as long as the record
@@ -180,13 +180,10 @@ func needsNewSession(a, b store.Server) bool {
 		a.URL != b.URL || a.Document != b.Document || a.Transport == store.OpenAPI && !slices.Equal(a.AllowedTools, b.AllowedTools) || !reflect.DeepEqual(a.Env, b.Env) || !reflect.DeepEqual(a.Headers, b.Headers)
 }
 
-// backoff returns the wait after n consecutive failures, with jitter.
-func backoff(n int) time.Duration {
-	if n <= 0 {
-		return 0
-	}
-	d := min(250*time.Millisecond<<min(n-1, 10), time.Minute)
-	return d/2 + rand.N(d/2+1)
+// retryDelay returns the delay after n consecutive failures, with jitter.
+func retryDelay(n int) time.Duration {
+	d := backoff.Exponential{First: 250 * time.Millisecond, Most: time.Minute}.After(n)
+	return backoff.Jitter(d, d/2)
 }
 
 // steady is how long a session must live for its end to restart the count of failures at
@@ -352,7 +349,7 @@ func (s *server) finishDial(l *lane, d *dialing, sess *session, err error) {
 		l.failures++
 		l.lastErr = d.err
 		l.failed = time.Now()
-		l.next = l.failed.Add(backoff(l.failures))
+		l.next = l.failed.Add(retryDelay(l.failures))
 		s.noteFloodLocked(l, err)
 		s.noteErrorLocked(l, err.Error())
 		return
@@ -424,7 +421,7 @@ func (s *server) clearSessionLocked(l *lane, sess *session, why error) {
 		l.failures, l.brief = 0, 0
 	}
 	l.failures++
-	l.next = time.Now().Add(backoff(l.failures - 1))
+	l.next = time.Now().Add(retryDelay(l.failures - 1))
 	l.lastErr = fmt.Errorf("server %s keeps failing: %w", s.name, why)
 	s.noteFloodLocked(l, why)
 	if s.ctx.Err() == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/backoff"
 )
 
 // Recovered is the kind of the feed's change that reports that the database is available
@@ -28,14 +29,14 @@ func Is(err error) bool {
 
 // Await retries do while it returns [store.ErrNoDatabase], until ctx ends.
 func Await(ctx context.Context, do func() error) error {
-	const first, most = 100 * time.Millisecond, 2 * time.Second
-	for pause := first; ; pause = min(2*pause, most) {
+	pause := backoff.Exponential{First: 100 * time.Millisecond, Most: 2 * time.Second}
+	for try := 1; ; try++ {
 		err := do()
 		if !errors.Is(err, store.ErrNoDatabase) {
 			return err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(pause.After(try)):
 		case <-ctx.Done():
 			return err
 		}

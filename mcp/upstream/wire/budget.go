@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nize/store"
+	"nize/store/backoff"
 )
 
 // Limits on a server's unsolicited messages. They allow far more than well-behaved servers
@@ -119,10 +120,7 @@ func (b *Budget) reason() string {
 
 // restAfter returns the pause after the given number of consecutive disconnects.
 func restAfter(cuts int) time.Duration {
-	if cuts == 0 {
-		return 0
-	}
-	return min(restTime<<min(cuts-1, 10), maxRest)
+	return backoff.Exponential{First: restTime, Most: maxRest}.After(cuts)
 }
 
 // Reason returns a message about a server that is being delayed, or "" if it is not.
