@@ -27,7 +27,6 @@ func TestEveryTopicHasAText(t *testing.T) {
 var (
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	topics = regexp.MustCompile("nizectl help ([a-z]+)")
-	code   = regexp.MustCompile("`[^`]*`")
 	goFile = regexp.MustCompile("(?:^|[\\s(`])((?:[a-z0-9_]+/)*[a-z0-9_]+\\.go)\\b")
 )
 
