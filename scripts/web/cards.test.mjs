@@ -113,7 +113,7 @@ test('a form for every kind of argument, in step with the JSON; what does not fi
   await json.fill((await json.inputValue()).replace('"city": "Bern"', '"city": "Köln"'))
   assert.equal(await field('city').inputValue(), 'Köln')
   await json.fill((await json.inputValue()) + '}')
-  await page.getByText('This is no JSON').waitFor()
+  await page.getByText('Invalid JSON').waitFor()
   await json.fill((await json.inputValue()).slice(0, -1))
   // nize says what does not fit, and each stands at its field.
   await press(page, 'Run with these').click()
@@ -552,7 +552,7 @@ test('an edit of a text is a diff; an edited call leaves one line', async () => 
   await page.keyboard.press('Escape')
   await page.waitForFunction(() => document.activeElement?.textContent === 'More')
   await choose(page, 'Details')
-  await page.locator('.card .more', { hasText: 'asks because' }).waitFor()
+  await page.locator('.card .more', { hasText: 'needs approval' }).waitFor()
   await press(page, 'Edit').click()
   await page.getByLabel('Arguments as JSON').fill('{"path":"other.go"}')
   await press(page, 'Run with these').click()
