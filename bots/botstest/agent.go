@@ -14,15 +14,15 @@ import (
 	"nize/store"
 )
 
-// Agent is a scripted bots.Agent that keeps its thread as the real one does:
-// all it knows it reads from the store. What a message says is what it does:
+// Agent is a scripted bots.Agent. Like the real one, it reads its whole state from the
+// store. A message says what it does:
 //
 //	say WORDS        streams WORDS, word by word, as its answer
 //	call TOOL JSON   proposes one call that waits, then answers "TOOL is STATE"
 //	cut WORDS | MORE streams WORDS and hangs without storing anything; with
-//	                 Again it answers MORE, or nothing where that is -
+//	                 Again it answers MORE, or nothing if MORE is -
 //	slow WORDS       streams WORDS and hangs until it is stopped
-//	fail             tells that it can't go on
+//	fail             reports that it can't continue
 //	break            returns an error
 //	panic            panics
 type Agent struct {
@@ -30,15 +30,15 @@ type Agent struct {
 	Calls   store.Calls
 	Now     func() time.Time
 	Again   bool // see cut
-	// Hung gets the words of a slow answer once they were told; nil is nobody. It
-	// must have room.
+	// Hung gets the words of a slow answer after they were sent; it may be nil, and must be
+	// buffered.
 	Hung chan string
 
 	mu   sync.Mutex // guards said
 	said map[string]int
 }
 
-// Said counts how often a message was answered with a turn, by its text.
+// Said returns how often a message with that text was answered.
 func (a *Agent) Said(text string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +79,7 @@ func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progres
 	}
 }
 
-// work is one look at a thread.
+// work is one step's view of a thread.
 type work struct {
 	a      *Agent
 	thread string
@@ -87,7 +87,7 @@ type work struct {
 	tell   func(store.Progress)
 }
 
-// step answers the first message that nothing answers, or goes on with its call.
+// step answers the first unanswered message, or continues with its call.
 func (w *work) step(ctx context.Context) (more bool, err error) {
 	answered := -1
 	var called *store.ToolCall
@@ -128,7 +128,7 @@ func (w *work) stream(words string) {
 	}
 }
 
-// open says whether another message waits behind t.
+// open reports whether another message waits after t.
 func (w *work) open(t store.Turn) bool {
 	for _, other := range w.turns {
 		if other.Role == store.FromUser && other.N > t.N {
@@ -149,7 +149,7 @@ func (w *work) reply(ctx context.Context, t store.Turn, text string) (bool, erro
 	return open, nil
 }
 
-// partial takes the remark off the end of a scripted text that is not whole.
+// partial splits the finish reason from the end of a scripted text that is incomplete.
 func partial(text string) (words, finish string) {
 	if words, ok := strings.CutSuffix(text, "\n\n"+store.FinishRemark(store.FinishLength).String()); ok {
 		return words, store.FinishLength
@@ -157,8 +157,8 @@ func partial(text string) (words, finish string) {
 	return text, ""
 }
 
-// finish stores an answer and counts it in one step: who sees it stored finds
-// it counted.
+// finish stores an answer and counts it in one step, so that a reader who sees the answer
+// also sees the count.
 func (w *work) finish(ctx context.Context, t store.Turn, text string, open bool) error {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
@@ -274,16 +274,16 @@ func (w *work) settle(ctx context.Context, t store.Turn, tc store.ToolCall) (boo
 	return w.reply(ctx, t, text)
 }
 
-// Chart is an image of one point, in Base64.
+// Chart is a one-pixel image in Base64.
 const Chart = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 
-// Report is a file that is no image.
+// Report is a file that is not an image.
 var Report = []byte("%PDF-1.4\n%%EOF\n")
 
-// Gateway is a bots.Approver that decides in the store and runs what was
-// approved, as mcp.Gateway does, in a goroutine of its own that Close awaits. A
-// tool called fail fails until the call is made anew, one called chart returns
-// [Chart], and one called report [Report] and a file that is too large.
+// Gateway is a bots.Approver that decides in the store and runs approved calls like
+// mcp.Gateway, in goroutines that Close waits for. A tool called fail fails until the call
+// is repeated, one called chart returns [Chart], and one called report returns [Report] and
+// a file that is too large.
 type Gateway struct {
 	Calls store.Calls
 	Now   func() time.Time
@@ -293,14 +293,14 @@ type Gateway struct {
 	runs map[string]int
 }
 
-// Runs counts how often a call was run.
+// Runs returns how often a call was run.
 func (g *Gateway) Runs(call string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.runs[call]
 }
 
-// Close waits for what runs.
+// Close waits for running calls.
 func (g *Gateway) Close() { g.wg.Wait() }
 
 // Decide implements bots.Approver.
@@ -332,7 +332,7 @@ func (g *Gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	return &call, nil
 }
 
-// redo is the verb that makes a call anew, "" where it can't be.
+// redo returns the verb that repeats a call, "" if it can't be repeated.
 func (g *Gateway) redo(c store.Call) store.Verb {
 	if c.Successor != "" {
 		return ""
@@ -340,7 +340,7 @@ func (g *Gateway) redo(c store.Call) store.Verb {
 	return map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 }
 
-// anew makes a call in the place of old and approves it.
+// anew makes a call that replaces old and approves it.
 func (g *Gateway) anew(ctx context.Context, by store.Caller, old store.Call, args json.RawMessage) (*store.Call, error) {
 	next := old
 	next.ID, next.Replaces, next.Args, next.Decisions = store.NewID(g.Now()), old.ID, args, nil
@@ -358,7 +358,7 @@ func (g *Gateway) run(by store.Caller, call store.Call) {
 	g.wg.Go(func() {
 		ctx := context.Background()
 		if _, err := g.Calls.Start(ctx, id, "test"); err != nil {
-			return // somebody else runs it
+			return // another goroutine runs it
 		}
 		g.mu.Lock()
 		if g.runs == nil {
@@ -375,7 +375,7 @@ func (g *Gateway) run(by store.Caller, call store.Call) {
 		}
 		text, err := json.Marshal("ran with " + string(call.Args))
 		if err != nil {
-			panic(err) // a string always encodes
+			panic(err) // encoding a string can't fail
 		}
 		raw := json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`)
 		if call.Tool == "chart" {

@@ -13,15 +13,15 @@ import (
 	"nize/store"
 )
 
-// What is there on the platform of a [Bot].
+// What exists on the platform of a [Bot].
 const (
-	Token   = "memory-token" // the only one that it takes
+	Token   = "memory-token" // the only valid token
 	Team    = "M1"
 	Channel = "hall"
-	Group   = "G1" // of handle crew
+	Group   = "G1" // its handle is crew
 )
 
-// BotStore is what a [Bot] keeps.
+// BotStore is the part of the store that a [Bot] uses.
 type BotStore interface {
 	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
 	GetUser(ctx context.Context, id string) (store.User, error)
@@ -29,19 +29,19 @@ type BotStore interface {
 	PutSweep(ctx context.Context, by store.Caller, s store.Sweep) error
 }
 
-// Bot is [Memory] with an account: a bots.Bot with one channel, one group and
-// whatever else a platform may have, for tests of what stands above platforms.
-// People are the names of who is there; each is in the channel and the group.
+// Bot is [Memory] with an account: a bots.Bot with one channel, one group and all optional
+// features, for tests of the layers above platforms. People are the names of its users, who
+// are all in the channel and the group.
 type Bot struct {
 	*Memory
 	Store    BotStore
 	Commands *bots.Commands
-	People   []string // the first administers the channel
+	People   []string // the first one administers the channel
 	Now      func() time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	account *store.Bot
-	told    map[string][]string // by channel, as it stands
+	told    map[string][]string // current announcements, keyed by channel
 }
 
 var (
@@ -80,7 +80,8 @@ func (b *Bot) Health() bots.Health {
 	return bots.Health{State: bots.Connected}
 }
 
-// CheckChannel says how the id of a channel is written, where id is none.
+// CheckChannel returns an error that explains the form of a channel id if id doesn't have
+// it.
 func CheckChannel(id string) error {
 	if id == "" || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return errors.New("write it in small letters")
@@ -158,14 +159,14 @@ func (b *Bot) Tell(_ context.Context, a bots.Announcement) (string, error) {
 	return fmt.Sprint(len(b.told[channel]) - 1), nil
 }
 
-// Told is what nize said of its own in a channel.
+// Told returns nize's announcements in a channel.
 func (b *Bot) Told(channel string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.told[channel])
 }
 
-// Sweep implements bots.Sweeper: everybody is there still.
+// Sweep implements bots.Sweeper: nobody has left.
 func (b *Bot) Sweep() error {
 	now := b.Now()
 	return b.Store.PutSweep(context.Background(), store.System, store.Sweep{Surface: b.Surface(), Team: Team, Began: now, Ended: now, Checked: len(b.People)})
@@ -173,7 +174,7 @@ func (b *Bot) Sweep() error {
 
 func (b *Bot) identity(name string) string { return string(b.Surface()) + ":" + Team + ":" + name }
 
-// nameOf is a user's name on the platform, "" for who is not there.
+// nameOf returns a user's name on the platform, "" if they are not on it.
 func (b *Bot) nameOf(ctx context.Context, user string) (string, error) {
 	u, err := b.Store.GetUser(ctx, user)
 	for _, identity := range u.Identities {
@@ -184,13 +185,13 @@ func (b *Bot) nameOf(ctx context.Context, user string) (string, error) {
 	return "", err
 }
 
-// by is somebody as a user of nize.
+// by returns a person as a nize user.
 func (b *Bot) by(ctx context.Context, name string) (store.Caller, error) {
 	u, err := b.Store.EnsureUser(ctx, b.identity(name), name, store.Member)
 	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: b.Surface(), Identity: b.identity(name)}, err
 }
 
-// Command says a command in the channel and returns its answer.
+// Command runs a command in the channel and returns its reply.
 func (b *Bot) Command(ctx context.Context, name, line string) (string, error) {
 	by, err := b.by(ctx, name)
 	if err != nil {
@@ -226,7 +227,7 @@ func (b *Bot) Ask(ctx context.Context, name, key, text string) error {
 	return err
 }
 
-// PressAs decides about a call on its card.
+// PressAs decides a call on its card.
 func (b *Bot) PressAs(ctx context.Context, name, call string, d store.Decision) error {
 	by, err := b.by(ctx, name)
 	if err != nil {

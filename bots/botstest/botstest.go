@@ -1,6 +1,7 @@
 // Package botstest is the contract test of bots.Platform, with working fakes of the agent,
-// gateway and platform. [Agent] is scripted by the messages themselves, [Gateway] decides in the
-// store and runs what was approved, [Memory] is a platform in memory. The store is a real one.
+// gateway and platform. The messages themselves script [Agent], [Gateway] decides in the
+// store and runs approved calls, and [Memory] is a platform in memory. The store is a real
+// one.
 //
 //	func TestContract(t *testing.T) {
 //		botstest.Script{Open: openBolt, New: newPlatform}.Run(t)
@@ -21,31 +22,31 @@ import (
 	"nize/store"
 )
 
-// Requester is the id of the user that the person on a platform must have.
+// Requester is the user id that the person on a platform must have.
 const Requester = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-// User is a person on a platform, acting through its wire.
+// User is a person on a platform who acts through its API.
 type User interface {
-	// Say writes a message; key is the platform's id of it.
+	// Say writes a message; key is its id on the platform.
 	Say(ctx context.Context, thread, key, text string) error
-	// Press decides about a call on its card.
+	// Press decides a call on its card.
 	Press(ctx context.Context, call string, d store.Decision) error
 	// Stop stops the thread's turn.
 	Stop(ctx context.Context, thread string) error
-	// See waits until what is shown, oldest first and as it stands now,
-	// satisfies ok, and returns it.
+	// See waits until the messages shown, in their current state and oldest first, satisfy
+	// ok, and returns them.
 	See(ctx context.Context, ok func([]store.Message) bool) ([]store.Message, error)
 }
 
-// Script is the contract. Open opens a fresh store, closed by the test's
-// cleanup; New makes a platform, its person, whose user id is [Requester], and
-// the address of a thread there.
+// Script is the contract test. Open opens a new store, which the test's cleanup closes; New
+// creates a platform, its person, whose user id is [Requester], and the address of a
+// thread.
 type Script struct {
 	Open func(t *testing.T) store.DB
 	New  func(t *testing.T) (bots.Platform, User, store.Address)
 }
 
-// patience bounds every wait of the script; only what is broken takes so long.
+// patience limits each wait of the script; only a failure takes this long.
 const patience = time.Minute
 
 // Run runs the whole script.
@@ -71,7 +72,7 @@ func (s Script) Run(t *testing.T) {
 	}
 }
 
-// fixture is a store, a platform, and a conversation that can be started anew.
+// fixture is a store, a platform, and a conversation that can be restarted.
 type fixture struct {
 	User
 	t        *testing.T
@@ -79,8 +80,8 @@ type fixture struct {
 	platform bots.Platform
 	thread   string
 
-	asked      int  // messages that were sent
-	agentAgain bool // the next agent says what a cut one did not
+	asked      int  // number of messages sent
+	agentAgain bool // the next agent continues a cut answer
 	agent      *Agent
 	gateway    *Gateway
 	cancel     context.CancelFunc
@@ -158,8 +159,8 @@ func (h *fixture) seeText(text string) {
 	})
 }
 
-// over waits until no turn is under way: some platforms show all of a text before
-// it is stored.
+// over waits until no turn is running: some platforms show all of a text before it is
+// stored.
 func (h *fixture) over() {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
@@ -217,8 +218,8 @@ func testCard(t *testing.T, h *fixture) {
 	}
 }
 
-// testImages: the images that a call returned stand in the thread; what is none,
-// whatever its server calls it, is left out and counted.
+// testImages checks that the thread shows the images that a call returned. Items that are
+// not images, whatever their server calls them, are omitted and counted.
 func testImages(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:chart {}`)
 	card := h.seeCard(store.Pending)
@@ -229,12 +230,12 @@ func testImages(t *testing.T, h *fixture) {
 	h.see("the image", func(m store.Message) bool { return m.Kind == store.ImagesMessage })
 }
 
-// Sharer is what a [User] implements too where files are shared in the chat: those
-// that stand in its thread, by the names that people read.
+// Sharer is implemented by a [User] if the chat shows files. It returns the files in its
+// thread by name.
 type Sharer interface{ Shared() map[string][]byte }
 
-// testFiles: a file that a call returned can be had in the thread, under a clean
-// name, and of one that is too large its name and size are said.
+// testFiles checks that the thread offers a file that a call returned, under a clean name,
+// and shows the name and size of one that is too large.
 func testFiles(t *testing.T, h *fixture) {
 	h.say("m1", `call toolbox:report {}`)
 	card := h.seeCard(store.Pending)
@@ -351,7 +352,7 @@ func testEdit(t *testing.T, h *fixture) {
 	}
 	h.seeCard(store.Cancelled)
 	edited := h.seeCard(store.Done)
-	now, err := h.gateway.Card(t.Context(), edited.Call) // one line remains of what is shown
+	now, err := h.gateway.Card(t.Context(), edited.Call) // only one line remains
 	if err != nil || edited.Call == card.Call || string(now.Args) != `{"n":2}` {
 		t.Errorf("the edited card is %+v, %v", now, err)
 	}

@@ -14,11 +14,10 @@ import (
 	"nize/store"
 )
 
-// errKilled is what a process that is about to die would not have heard.
+// errKilled replaces responses that a dying process would not have received.
 var errKilled = errors.New("killed")
 
-// lasting is a platform whose messages stay where they were posted, and are
-// found there by the next process.
+// lasting is a platform whose messages persist, so that the next process can find them.
 type lasting interface {
 	bots.Platform
 	outbox.Presence
@@ -27,19 +26,19 @@ type lasting interface {
 	outbox.ImagePoster
 }
 
-// dying is a platform whose process dies right after its nth post or update:
-// that has arrived, and nobody learned of it. Nothing is sent any more.
+// dying is a platform whose process dies right after its nth post or update: that arrived,
+// but its response was lost. Nothing is sent afterwards.
 type dying struct {
 	lasting
 	died chan struct{}
 
 	mu   sync.Mutex // guards left
-	left int        // what is sent until then
+	left int        // requests left until then
 }
 
 func newDying(p lasting, n int) *dying { return &dying{lasting: p, died: make(chan struct{}), left: n} }
 
-// next says whether something is sent still, and whether it is the last.
+// next reports whether a request is still sent, and whether it is the last one.
 func (d *dying) next() (sent, last bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,9 +98,8 @@ func (d *dying) Remove(ctx context.Context, at store.Address, m store.Message) e
 	return d.send(func() error { return d.lasting.Remove(ctx, at, m) })
 }
 
-// testKilled: wherever a process dies, the next one leaves the thread with the
-// answer once, no half of it, each card and what a call returned once, and the state
-// that it is in.
+// testKilled checks that the next process completes the thread, wherever a process dies:
+// the answer once, no partial answer, each card and result once, and the current state.
 func testKilled(t *testing.T, h *fixture) {
 	p, ok := h.platform.(lasting)
 	if !ok {
@@ -137,9 +135,9 @@ func (h *fixture) killedOnce(key, say, answer string, n int) {
 	h.until("the process dies", func() bool {
 		select {
 		case <-d.died:
-			return h.said() // what was not accepted comes again, in the platform's own time
+			return h.said() // the platform redelivers an unaccepted message
 		default:
-			// Some turns are over before so much is sent.
+			// Some turns end before that many requests.
 			return n == 0 && h.said() || h.caughtUp() || h.half(say)
 		}
 	})
@@ -192,7 +190,7 @@ func (h *fixture) killedOnce(key, say, answer string, n int) {
 	}
 }
 
-// shows says whether a message stood there before.
+// shows reports whether before contains the message.
 func shows(before []store.Message, m store.Message) bool {
 	for _, b := range before {
 		if b.ID == m.ID {
@@ -202,7 +200,7 @@ func shows(before []store.Message, m store.Message) bool {
 	return false
 }
 
-// said says whether every message is stored as a turn.
+// said reports whether every message is stored as a turn.
 func (h *fixture) said() bool {
 	turns, err := h.db.Turns(h.t.Context(), h.thread)
 	n := 0
@@ -214,20 +212,20 @@ func (h *fixture) said() bool {
 	return err == nil && n == h.asked
 }
 
-// caughtUp says whether all is answered and the chat has all of it.
+// caughtUp reports whether everything is answered and shown.
 func (h *fixture) caughtUp() bool {
 	behind, err := h.db.LaggingThreads(h.t.Context())
 	return err == nil && len(behind) == 0 && h.said()
 }
 
-// half says whether all is shown of a text that will be cut.
+// half reports whether all of a text that will be cut is shown.
 func (h *fixture) half(say string) bool {
 	text, _, cut := strings.Cut(strings.TrimPrefix(say, "cut "), " | ")
 	shown, err := h.See(h.t.Context(), func([]store.Message) bool { return true })
 	return cut && err == nil && slices.ContainsFunc(shown, func(m store.Message) bool { return strings.TrimSpace(m.Text) == text })
 }
 
-// until asks again and again until it is told yes.
+// until calls ask until it returns true.
 func (h *fixture) until(what string, ask func() bool) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
@@ -240,8 +238,8 @@ func (h *fixture) until(what string, ask func() bool) {
 	}
 }
 
-// testAway: what a platform refuses for longer than a process lives is shown by
-// the next one, once.
+// testAway checks that messages refused by the platform for longer than a process lives are
+// shown by the next one, once.
 func testAway(t *testing.T, h *fixture) {
 	p, ok := h.platform.(lasting)
 	if !ok {
@@ -258,7 +256,7 @@ func testAway(t *testing.T, h *fixture) {
 		turns, turnsErr := h.db.Turns(t.Context(), h.thread)
 		return err == nil && turnsErr == nil && len(open) == 0 && len(turns) == 6
 	})
-	for range 2 { // the second time nothing lacks
+	for range 2 { // the second time nothing is missing
 		h.stop()
 		h.platform = p
 		h.start()

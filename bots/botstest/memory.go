@@ -11,16 +11,16 @@ import (
 	"nize/store"
 )
 
-// Memory is a platform in memory: a bots.Platform and the [User] on it.
+// Memory is a platform in memory: a bots.Platform and its [User].
 type Memory struct {
 	at store.Surface
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	handler bots.Handler
 	shown   []store.Message
 	states  []outbox.State
 	change  chan struct{} // closed and replaced at every change
-	broken  int           // posts and updates to fail
+	broken  int           // number of posts and updates to fail
 	posts   int
 }
 
@@ -45,7 +45,7 @@ func (m *Memory) Break(n int) {
 	m.broken = n
 }
 
-// Posts counts the posts that succeeded.
+// Posts returns the number of successful posts.
 func (m *Memory) Posts() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,8 +91,8 @@ func (m *Memory) Update(_ context.Context, at store.Address, msg store.Message) 
 	return m.putAt(at.Message, msg, 0)
 }
 
-// putAt shows msg where the message of that id stands, and counts so many posts
-// in the same step; a text may go on with one of another id.
+// putAt replaces the message with that id by msg, and adds posts to the count in the same
+// step; a text may continue one with another id.
 func (m *Memory) putAt(id string, msg store.Message, posts int) error {
 	if id != msg.ID && msg.Kind != store.TextMessage {
 		return fmt.Errorf("message %s can't stand at %s", msg.ID, id)

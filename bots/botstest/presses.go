@@ -12,17 +12,17 @@ import (
 	"nize/store"
 )
 
-// Presses tells what became of the presses that a platform handed on, for those
-// whose people are told nothing of it. The zero value is ready.
+// Presses records the results of presses that a platform passes on, for platforms that
+// don't show them. The zero value is ready to use.
 type Presses struct {
 	mu     sync.Mutex
-	errors map[string]chan error // by call
+	errors map[string]chan error // keyed by call
 }
 
-// Of is a handler that notes them.
+// Of returns a handler that records them.
 func (p *Presses) Of(h bots.Handler) bots.Handler { return noting{h, p} }
 
-// Result waits for what became of the next press of that call.
+// Result waits for the result of the next press of that call.
 func (p *Presses) Result(ctx context.Context, call string) error {
 	select {
 	case err := <-p.results(call):
@@ -39,7 +39,7 @@ func (p *Presses) results(call string) chan error {
 		p.errors = map[string]chan error{}
 	}
 	if p.errors[call] == nil {
-		p.errors[call] = make(chan error, 64) // more than any test presses
+		p.errors[call] = make(chan error, 64) // more than any test needs
 	}
 	return p.errors[call]
 }
@@ -55,15 +55,15 @@ func (n noting) Press(ctx context.Context, by store.Caller, call string, d store
 	return card, err
 }
 
-// OnePerson is a store in which everybody on a platform is [Requester].
+// OnePerson is a store in which every person on a platform is [Requester].
 type OnePerson struct{ store.DB }
 
-// EnsureUser is the requester, whoever it is.
+// EnsureUser returns the requester for every identity.
 func (OnePerson) EnsureUser(_ context.Context, identity, name string, _ store.Role) (store.User, error) {
 	return store.User{ID: Requester, Name: name, Role: store.Member, State: store.Active, Identities: []string{identity}}, nil
 }
 
-// ReadRows reads arguments back from the rows of a card, each a label and a short value.
+// ReadRows parses the rows of a card, each a label and a short value, back into arguments.
 func ReadRows(rows []string) json.RawMessage {
 	args := map[string]json.RawMessage{}
 	for _, row := range rows {

@@ -9,12 +9,12 @@ import (
 	"net/url"
 )
 
-// Body is what a request brings.
+// Body is a request's body and form.
 type Body struct {
 	Kind  string // its media type
 	JSON  json.RawMessage
-	Form  url.Values        // of a form, and the address
-	Files map[string]Upload // of a multipart form, by field
+	Form  url.Values        // of a form and the URL
+	Files map[string]Upload // of a multipart form, keyed by field
 }
 
 // Upload is a file in a form.
@@ -23,10 +23,10 @@ type Upload struct {
 	Content []byte
 }
 
-// ReadBody reads JSON, a form or a multipart form of at most so many bytes.
+// ReadBody reads JSON, a form or a multipart form of at most the given size.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64) (b Body, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
-	b.Kind, _, _ = mime.ParseMediaType(r.Header.Get("Content-Type")) // none is a form without fields
+	b.Kind, _, _ = mime.ParseMediaType(r.Header.Get("Content-Type")) // without one, it is a form without fields
 	switch b.Kind {
 	case "application/json":
 		b.JSON, err = io.ReadAll(r.Body)

@@ -1,9 +1,12 @@
 // Package chattest is the base of the fake chat platforms: state, HTTP server, faults, rate
-// limits and websockets. It has the mutex that guards a platform's state, the changes that tests
-// wait for, timers and goroutines that end with it, and its HTTP server; calls with the faults
-// that hit them, their counts and their limits (fault.go, rate.go); the rules of payloads, as
-// tables that each platform words in its own way (rule.go); and websockets whose writer is a
-// goroutine of its own (link.go). It knows no platform, and nothing of nize.
+// limits and websockets.
+//
+// It has the mutex that guards a platform's state, the notification of changes that tests
+// wait for, timers and goroutines that end with the platform, and its HTTP server. It also
+// has calls with injected faults, counts and limits (fault.go, rate.go), the rules of
+// payloads as tables, for which each platform has its own error texts (rule.go), and
+// websockets with a separate writing goroutine (link.go). It depends neither on a platform
+// nor on nize.
 package chattest
 
 import (
@@ -16,37 +19,36 @@ import (
 	"time"
 )
 
-// Base is what a platform's Server embeds. Call [Base.Init] first.
+// Base is embedded by a platform's Server. Call [Base.Init] first.
 type Base struct {
-	Mu     sync.Mutex // guards the world; whoever holds it neither waits nor writes to a connection
+	Mu     sync.Mutex // guards the platform's state; its holder must not wait or write to a connection
 	Counts Counts     // guarded by Mu
 
-	ctx      context.Context // ends with Close; for what outlives the request that began it
+	ctx      context.Context // cancelled by Close; for work that outlives its request
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	http     *http.Server
 	url      string
 	closed   bool
-	changed  chan struct{} // closed and made anew at every change
-	revision int           // how many changes there were
+	changed  chan struct{} // closed and replaced at every change
+	revision int           // number of changes
 	timers   map[*time.Timer]bool
 	faults   map[string][]*Fault
 	links    map[*Link]bool // open websockets
 	limits   []Limit
 }
 
-// ErrClosed is for what waited when the platform ended.
+// ErrClosed is returned to waiters when the platform is closed.
 var ErrClosed = errors.New("the pretended platform was closed")
 
-// Init makes a Base usable.
+// Init initializes a Base.
 func (b *Base) Init() {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.changed, b.timers, b.links = make(chan struct{}), map[*time.Timer]bool{}, map[*Link]bool{}
 	b.Counts.Calls = map[string]int{}
 }
 
-// Serve serves on l, which belongs to the Base from then on. A nil l is a free
-// port of the loopback.
+// Serve serves on l and takes ownership of it. A nil l means a free loopback port.
 func (b *Base) Serve(l net.Listener, h http.Handler) error {
 	if l == nil {
 		var err error
@@ -56,24 +58,24 @@ func (b *Base) Serve(l net.Listener, h http.Handler) error {
 	}
 	b.url = "http://" + l.Addr().String()
 	b.http = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	b.running.Go(func() { _ = b.http.Serve(l) }) // ends with Close, and then always with an error
+	b.running.Go(func() { _ = b.http.Serve(l) }) // always returns an error when Close ends it
 	return nil
 }
 
-// URL is where it is served, without a slash at the end.
+// URL returns the server's URL, without a trailing slash.
 func (b *Base) URL() string { return b.url }
 
-// Context ends when the platform is closed.
+// Context returns a context that is cancelled when the platform is closed.
 func (b *Base) Context() context.Context { return b.ctx }
 
 // Go runs f in a goroutine that Close waits for.
 func (b *Base) Go(f func()) { b.running.Go(f) }
 
-// ClosedLocked says whether it ended; b.Mu must be held.
+// ClosedLocked reports whether the platform is closed; b.Mu must be held.
 func (b *Base) ClosedLocked() bool { return b.closed }
 
-// End ends timers, links and the HTTP server, and waits for what runs. settle is
-// called first, with b.Mu held.
+// End ends timers, links and the HTTP server, and waits for goroutines. It first calls
+// settle with b.Mu held.
 func (b *Base) End(settle func()) {
 	b.Mu.Lock()
 	if b.closed {
@@ -90,13 +92,13 @@ func (b *Base) End(settle func()) {
 	b.cancel()
 	b.Drop()
 	if b.http != nil {
-		_ = b.http.Close() // it is going away
+		_ = b.http.Close() // the server is shutting down
 	}
 	b.running.Wait()
 }
 
-// Wait returns when cond is true, which is looked at after every change, or
-// with ctx's error. cond may call any method of the platform.
+// Wait returns when cond returns true, which is checked after every change, or ctx's error.
+// cond may call any method of the platform.
 func (b *Base) Wait(ctx context.Context, cond func() bool) error {
 	for {
 		changed := b.Changed()
@@ -111,21 +113,21 @@ func (b *Base) Wait(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// Changed is closed at the next change of anything.
+// Changed returns a channel that is closed at the next change.
 func (b *Base) Changed() <-chan struct{} {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	return b.changed
 }
 
-// Revision counts the changes of anything.
+// Revision returns the number of changes.
 func (b *Base) Revision() int {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	return b.revision
 }
 
-// TouchLocked wakes who waits; b.Mu must be held.
+// TouchLocked wakes all waiters; b.Mu must be held.
 func (b *Base) TouchLocked() {
 	b.revision++
 	close(b.changed)
@@ -156,14 +158,14 @@ func (b *Base) StopLocked(t *time.Timer) {
 	}
 }
 
-// Ask is something that a person did, until the app has answered it.
+// Ask is a person's action until the app has answered it.
 type Ask struct {
 	Err  error
 	done chan struct{}
 	over bool
 }
 
-// NewAsk is one that waits.
+// NewAsk returns a pending Ask.
 func NewAsk() *Ask { return &Ask{done: make(chan struct{})} }
 
 // SettleLocked ends the wait, once; the Base's Mu must be held.
@@ -174,10 +176,10 @@ func (a *Ask) SettleLocked(err error) {
 	}
 }
 
-// SettledLocked says whether it was; the Base's Mu must be held.
+// SettledLocked reports whether it is settled; the Base's Mu must be held.
 func (a *Ask) SettledLocked() bool { return a.over }
 
-// Wait returns what it was settled with.
+// Wait returns the error with which it was settled.
 func (a *Ask) Wait(ctx context.Context) error {
 	select {
 	case <-a.done:
@@ -187,7 +189,7 @@ func (a *Ask) Wait(ctx context.Context) error {
 	}
 }
 
-// Find is the first of a list that is meant, or nil.
+// Find returns the first matching element of a list, or nil.
 func Find[T any](list []*T, is func(*T) bool) *T {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i]
@@ -195,7 +197,7 @@ func Find[T any](list []*T, is func(*T) bool) *T {
 	return nil
 }
 
-// Put replaces the one that is meant, or adds it; fresh says that it was added.
+// Put replaces the matching element or appends v; fresh reports that it was appended.
 func Put[T any](list *[]*T, v T, is func(*T) bool) (fresh bool) {
 	if old := Find(*list, is); old != nil {
 		*old = v
@@ -205,8 +207,8 @@ func Put[T any](list *[]*T, v T, is func(*T) bool) (fresh bool) {
 	return true
 }
 
-// Read are copies of those of a list that are wanted, all where want is nil. The
-// list is got with b.Mu held.
+// Read returns copies of the matching elements of a list, or of all if want is nil. It
+// calls list with b.Mu held.
 func Read[T any](b *Base, list func() []*T, want func(*T) bool, clone func(*T) T) (out []T) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -218,12 +220,12 @@ func Read[T any](b *Base, list func() []*T, want func(*T) bool, clone func(*T) T
 	return out
 }
 
-// Change does f with b.Mu held, and wakes who waits.
+// Change calls f with b.Mu held, and wakes all waiters.
 func (b *Base) Change(f func()) {
-	_ = b.Try(func() error { f(); return nil }) // nothing can go wrong
+	_ = b.Try(func() error { f(); return nil }) // f can't fail
 }
 
-// Try is Change for what may be refused.
+// Try is Change for functions that may fail.
 func (b *Base) Try(f func() error) error {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -231,15 +233,15 @@ func (b *Base) Try(f func() error) error {
 	return f()
 }
 
-// Get reads something with b.Mu held.
+// Get returns the result of f, called with b.Mu held.
 func Get[T any](b *Base, f func() T) T {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	return f()
 }
 
-// Tester is a test; nizectl serves the pretended platforms too, and has no tests
-// in it.
+// Tester is a test; it is an interface because nizectl serves the doubles too and must not
+// import testing.
 type Tester interface {
 	Helper()
 	Fatal(args ...any)

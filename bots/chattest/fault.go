@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with calls of the platform's API.
+// Fault is a failure injected into calls of the platform's API.
 type Fault struct {
-	Times      int           // calls that it hits; 0 is one
+	Times      int           // number of affected calls; 0 is one
 	Delay      time.Duration // before anything else
 	Status     int           // HTTP status without a JSON body, e.g. 500
-	RetryAfter time.Duration // a 429
-	Error      string        // an error of the platform's own
-	Body       string        // a page in the answer's place, as of a proxy
-	After      bool          // the call is done first, and only its answer is lost
-	Hang       bool          // the call is done, and its answer never comes
+	RetryAfter time.Duration // status 429
+	Error      string        // one of the platform's own errors
+	Body       string        // a page instead of the response, as from a proxy
+	After      bool          // the call is carried out, and only its response is lost
+	Hang       bool          // the call is carried out, and its response never comes
 
-	Held <-chan struct{} // the call is done, and its answer comes when this is closed
+	Held <-chan struct{} // the call is carried out, and its response comes when this is closed
 }
 
-// Fail makes calls of a method fail; "*" is any method. Faults of a method hit
-// in the order in which they were asked for.
+// Fail makes calls of a method fail; "*" is any method. Faults of a method apply in the
+// order in which they were added.
 func (b *Base) Fail(method string, f Fault) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -37,14 +37,14 @@ func (b *Base) Fail(method string, f Fault) {
 	b.faults[method] = append(b.faults[method], &f)
 }
 
-// Mend takes back what faults are left.
+// Mend removes the remaining faults.
 func (b *Base) Mend() {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.faults = nil
 }
 
-// TakeFault is the fault that hits a call now, or nil.
+// TakeFault returns the fault for a call, or nil.
 func (b *Base) TakeFault(method string) *Fault {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -62,7 +62,7 @@ func (b *Base) TakeFault(method string) *Fault {
 	return nil
 }
 
-// Pause waits a fault's delay and says whether to go on.
+// Pause waits for a fault's delay and reports whether to continue.
 func (b *Base) Pause(r *http.Request, f *Fault) bool {
 	if f == nil || f.Delay <= 0 {
 		return true
@@ -82,18 +82,18 @@ func (b *Base) Pause(r *http.Request, f *Fault) bool {
 type Call struct {
 	Name  string
 	Do    func() (any, error) // with Base.Mu held
-	Write func(any, error)    // what came of it
-	Fault func(*Fault) bool   // writes a fault that has a form of the platform's own
+	Write func(any, error)    // writes the result
+	Fault func(*Fault) bool   // writes a fault in the platform's own form
 }
 
-// ErrLimited is for calls that came too early: nothing is wrong with them.
+// ErrLimited is returned for calls that came too early but are otherwise valid.
 var ErrLimited = errors.New("rate limited")
 
-// ServeCall does a call, with the fault that hits it, and counts it.
+// ServeCall carries out a call, applies its fault, and counts it.
 func (b *Base) ServeCall(w http.ResponseWriter, r *http.Request, c Call) {
 	f := b.TakeFault(c.Name)
 	if !b.Pause(r, f) {
-		return // the client left, or the platform was closed
+		return // the client is gone, or the platform was closed
 	}
 	if f == nil {
 		f = &Fault{}
@@ -131,7 +131,7 @@ func (b *Base) do(c Call) (any, error) {
 	return answer, err
 }
 
-// Write answers in a call's stead; false means that the fault was a delay only.
+// Write writes the fault's response; it returns false if the fault was only a delay.
 func (f *Fault) Write(w http.ResponseWriter, own func(*Fault) bool) bool {
 	switch {
 	case own(f):
@@ -146,23 +146,23 @@ func (f *Fault) Write(w http.ResponseWriter, own func(*Fault) bool) bool {
 	return true
 }
 
-// Counts are what every platform counts.
+// Counts are common to all platforms.
 type Counts struct {
-	Calls   map[string]int // by method, failed ones too
-	Refused []Refusal      // by the platform's rules, not by faults
-	Unknown []string       // methods that the platform, or its double, does not have
-	Links   int            // open now
-	Opened  int            // links ever
-	Sent    int            // events and the like, repeated ones too
-	Missed  int            // what the app did not answer in time
-	Limits  []Limit        // each answer that told to wait, and whether it was obeyed
-	Ignored int            // calls that came although they had been told to wait
+	Calls   map[string]int // keyed by method, including failed ones
+	Refused []Refusal      // by the platform's rules, without injected faults
+	Unknown []string       // methods that the platform, or its double, doesn't have
+	Links   int            // currently open
+	Opened  int            // total
+	Sent    int            // events and similar messages, including repeated ones
+	Missed  int            // messages that the app didn't answer in time
+	Limits  []Limit        // each rate-limit response, and whether it was obeyed
+	Ignored int            // calls that ignored a rate limit
 }
 
 // Refusal is a call that was answered with an error.
 type Refusal struct{ Method, Error string }
 
-// CountsLocked are the counts up to now; b.Mu must be held.
+// CountsLocked returns the current counts; b.Mu must be held.
 func (b *Base) CountsLocked() Counts {
 	out := b.Counts
 	out.Calls, out.Refused, out.Unknown = maps.Clone(out.Calls), slices.Clone(out.Refused), slices.Clone(out.Unknown)
@@ -180,7 +180,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client is gone
 }
 
-// JSON is for the platforms' own values, which can be written.
+// JSON encodes the platforms' own values, which can't fail.
 func JSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -10,40 +10,40 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Link is one open websocket. [Link.Write] runs in a goroutine of its own, so
-// that whoever holds a world's mutex never waits for a client.
+// Link is one open websocket. [Link.Write] runs in a separate goroutine, so that the holder
+// of a platform's mutex never waits for a client.
 type Link struct {
 	*websocket.Conn
-	mu     sync.Mutex // may be taken while a Base's Mu is held, never the other way round
+	mu     sync.Mutex // may be locked while a Base's Mu is held, never the other way round
 	queue  []frame
 	wake   chan struct{}
 	ending chan struct{}
 	once   sync.Once
 }
 
-// frame is what is to be written.
+// frame is a queued frame.
 type frame struct {
-	value any  // as JSON; a []byte is written as it is
+	value any  // encoded as JSON; a []byte is written unchanged
 	last  bool // the link ends after it
-	code  int  // a closing frame with text as its reason
+	code  int  // a close frame with text as its reason
 	text  string
 }
 
 const writeTime = 10 * time.Second
 
-// Served is what a platform does with a link, with Mu held.
+// Served has a platform's handlers for a link, called with Mu held.
 type Served struct {
 	Frame func([]byte)
-	Part  func(goodbye bool) // once; goodbye says that the client closed it
+	Part  func(goodbye bool) // called once; goodbye reports that the client closed it
 }
 
-// Accept makes a websocket of a request, joins it, and reads it until it ends.
-// It is pinged that often.
+// Accept upgrades a request to a websocket, calls join, and reads until the link ends. It
+// sends pings at the given interval.
 func (b *Base) Accept(w http.ResponseWriter, r *http.Request, every time.Duration, join func(*Link) Served) {
-	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // a token is the key
+	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // a token authorizes it
 	ws, err := up.Upgrade(w, r, nil)
 	if err != nil {
-		return // Upgrade has answered
+		return // Upgrade has responded
 	}
 	ws.SetReadLimit(maxFrame)
 	l := &Link{Conn: ws, wake: make(chan struct{}, 1), ending: make(chan struct{})}
@@ -70,7 +70,7 @@ func (b *Base) Accept(w http.ResponseWriter, r *http.Request, every time.Duratio
 	confirm := ws.CloseHandler()
 	ws.SetCloseHandler(func(code int, text string) error {
 		err = &websocket.CloseError{Code: code}
-		part() // before the client reads that its leaving is known
+		part() // before the client can see that the link has ended
 		return confirm(code, text)
 	})
 	b.Go(func() { l.Write(every) })
@@ -88,34 +88,34 @@ func (b *Base) Accept(w http.ResponseWriter, r *http.Request, every time.Duratio
 
 const maxFrame = 1 << 20
 
-// allLinks are those that are open.
+// allLinks returns the open links.
 func (b *Base) allLinks() []*Link {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	return slices.Collect(maps.Keys(b.links))
 }
 
-// Drop cuts all links without a word.
+// Drop cuts all links without a close frame.
 func (b *Base) Drop() {
 	for _, l := range b.allLinks() {
 		l.Cut()
 	}
 }
 
-// SendRaw writes a frame as it is on every link: what no decoder expects.
+// SendRaw writes a raw frame on every link, for input that no decoder expects.
 func (b *Base) SendRaw(raw []byte) {
 	for _, l := range b.allLinks() {
 		l.Send(slices.Clone(raw))
 	}
 }
 
-// Send writes a value as JSON, or bytes as they are.
+// Send queues a value as JSON, or bytes unchanged.
 func (l *Link) Send(v any) { l.push(frame{value: v}) }
 
-// SendLast ends the link after this.
+// SendLast sends a value and then ends the link.
 func (l *Link) SendLast(v any) { l.push(frame{value: v, last: true}) }
 
-// CloseWith ends the link with a code.
+// CloseWith ends the link with a close code.
 func (l *Link) CloseWith(code int, text string) { l.push(frame{code: code, text: text, last: true}) }
 
 func (l *Link) push(f frame) {
@@ -123,7 +123,7 @@ func (l *Link) push(f frame) {
 	defer l.mu.Unlock()
 	l.queue = append(l.queue, f)
 	select {
-	case l.wake <- struct{}{}: // one waiting token says all
+	case l.wake <- struct{}{}: // one pending wake-up is enough
 	default:
 	}
 }
@@ -136,15 +136,15 @@ func (l *Link) takeAll() []frame {
 	return queue
 }
 
-// Cut ends the link without a word, as a network does.
+// Cut ends the link without a close frame, like a network failure.
 func (l *Link) Cut() {
 	l.once.Do(func() {
 		close(l.ending)
-		_ = l.NetConn().Close() // abruptly, so there is nothing to say about it
+		_ = l.NetConn().Close() // an error doesn't matter for an abrupt end
 	})
 }
 
-// Write sends what is queued until the link ends, and a ping that often.
+// Write sends queued frames until the link ends, and pings at the given interval.
 func (l *Link) Write(every time.Duration) {
 	defer l.Cut()
 	ping := time.NewTicker(every)
@@ -168,7 +168,7 @@ func (l *Link) Write(every time.Duration) {
 }
 
 func (l *Link) write(f frame) error {
-	_ = l.SetWriteDeadline(time.Now().Add(writeTime)) // the write fails if that failed
+	_ = l.SetWriteDeadline(time.Now().Add(writeTime)) // if this fails, the write fails too
 	if f.code != 0 {
 		return l.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(f.code, f.text), time.Now().Add(writeTime))
 	}

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Pipe is a listener whose connections are in memory, so that a test can run
-// the fake and its app in a bubble of testing/synctest, where time is the
-// bubble's own:
+// Pipe is a listener with in-memory connections, so that a test can run the fake and its
+// app in a testing/synctest bubble, which has its own time:
 //
 //	pipe := chattest.NewPipe()
 //	fake.Start(pipe)
@@ -19,7 +18,7 @@ type Pipe struct {
 	once  sync.Once
 }
 
-// NewPipe makes a listener; [Base.End] closes it.
+// NewPipe returns a listener; [Base.End] closes it.
 func NewPipe() *Pipe { return &Pipe{conns: make(chan net.Conn), done: make(chan struct{})} }
 
 // Dial connects to the listener, whatever the address.
@@ -35,7 +34,7 @@ func (p *Pipe) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Accept takes the next connection.
+// Accept returns the next connection.
 func (p *Pipe) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
@@ -51,7 +50,7 @@ func (p *Pipe) Close() error {
 	return nil
 }
 
-// Addr is a name, not a place.
+// Addr returns a fixed name.
 func (p *Pipe) Addr() net.Addr { return pipeAddr{} }
 
 type pipeAddr struct{}

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Limit is a refusal for being too early that was answered.
+// Limit is a rate-limit response.
 type Limit struct {
 	Bucket  string
 	At      time.Time
 	For     time.Duration
-	Ignored int // calls that came nevertheless before it was over
+	Ignored int // calls that came before it was over
 }
 
-// LimitLocked notes that a call was told to wait; b.Mu must be held.
+// LimitLocked records that a call was rate-limited; b.Mu must be held.
 func (b *Base) LimitLocked(bucket string, now time.Time, after time.Duration) {
 	b.limits = append(b.limits, Limit{Bucket: bucket, At: now, For: after})
 }
 
-// Arrive counts a call against the limits that were told before and hold for it.
-// Calls of the first are one after the other; of the others some may have been
-// under way when the limit was told.
+// Arrive counts a call against the limits that were announced earlier and apply to it.
+// Calls of the first bucket are sequential; for the others, some calls may have been in
+// flight when the limit was announced.
 func (b *Base) Arrive(now time.Time, bucket string, others ...string) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()

@@ -12,66 +12,64 @@ import (
 	"unicode/utf8"
 )
 
-// A Rule says what a JSON value must be; what is wrong goes to the checker with
-// the pointer of its place. Rules are values, so that a table of them reads like
-// a platform's reference.
+// A Rule checks a JSON value and reports flaws to the checker with the value's pointer.
+// Rules are values, so that a table of them reads like a platform's reference.
 type Rule func(c *Checker, at string, raw json.RawMessage)
 
-// Fields are those of an object; one whose name ends in ! must be there.
+// Fields are the fields of an object; a name that ends in ! marks a required one.
 type Fields map[string]Rule
 
-// Flaw is a kind of what may be wrong.
+// Flaw is a kind of mistake.
 type Flaw int
 
-// What the rules of this package find.
+// The flaws that this package's rules report.
 const (
 	NotString Flaw = iota
 	NotList
 	NotObject
 	NotBool
 	NotInteger
-	Empty    // a string that must not be
-	TooShort // a string; %[1]d and %[2]d are the least and the most, %[3]d and %[4]d one below and one over those
+	Empty    // a required string is empty
+	TooShort // a string; %[1]d and %[2]d are the minimum and the maximum, %[3]d and %[4]d the values just outside
 	TooLong
 	Exceeds // a string that may be empty is too long
 	TooFew  // items of a list, with the same numbers
 	TooMany
 	OutOfRange // an integer, with the same numbers
-	NoChoice   // %[1]s are what it may be
+	NoChoice   // %[1]s lists the valid values
 	NoMatch    // of the pattern %[1]s
 	NoURL
 	Unknown // field %[1]s
 	Missing // field %[1]s
 	NoType
-	BadType // %[1]v, where %[2]s may stand
+	BadType // %[1]v, with %[2]s as the valid types
 )
 
-// Dialect is how a platform words flaws, and what it does where its reference
-// says nothing.
+// Dialect has a platform's error texts, and its behaviour where its reference says nothing.
 type Dialect struct {
-	Lenient bool // unknown fields are passed over, and null is as good as nothing
+	Lenient bool // unknown fields are ignored, and null counts as missing
 	Words   map[Flaw]string
 }
 
-// Checker gathers what is wrong with a payload, and what counts over all of it.
+// Checker collects the flaws of a payload, and totals over all of it.
 type Checker struct {
 	*Dialect
 	Wrongs []Wrong
-	Counts map[string]int // of whatever a platform's own rules count
+	Counts map[string]int // for the platform's own rules
 	seen   map[string]bool
 }
 
-// Wrong is one thing that is.
+// Wrong is one flaw.
 type Wrong struct{ At, Text string }
 
-const maxWrongs = 20 // of one answer
+const maxWrongs = 20 // per response
 
-// NewChecker is a Checker for one payload.
+// NewChecker returns a Checker for one payload.
 func NewChecker(d *Dialect) *Checker {
 	return &Checker{Dialect: d, Counts: map[string]int{}, seen: map[string]bool{}}
 }
 
-// Wrong says what is wrong in words of the platform's own.
+// Wrong reports a flaw with the platform's own text.
 func (c *Checker) Wrong(at, format string, args ...any) {
 	if len(c.Wrongs) < maxWrongs {
 		c.Wrongs = append(c.Wrongs, Wrong{At: at, Text: fmt.Sprintf(format, args...)})
@@ -86,7 +84,7 @@ func (c *Checker) flaw(at string, f Flaw, args ...any) {
 	c.Wrong(at, format, args...)
 }
 
-// Once says whether a word comes for the first time.
+// Once reports whether a word occurs for the first time.
 func (c *Checker) Once(word string) bool {
 	again := c.seen[word]
 	c.seen[word] = true
@@ -95,7 +93,7 @@ func (c *Checker) Once(word string) bool {
 
 func bounds(least, most int) []any { return []any{least, most, least - 1, most + 1} }
 
-// String reads a string.
+// String decodes a string.
 func (c *Checker) String(at string, raw json.RawMessage) (v string, ok bool) {
 	if ok = len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &v) == nil; !ok {
 		c.flaw(at, NotString)
@@ -103,7 +101,7 @@ func (c *Checker) String(at string, raw json.RawMessage) (v string, ok bool) {
 	return v, ok
 }
 
-// Items reads a list of so many items.
+// Items decodes a list and checks its length.
 func (c *Checker) Items(at string, raw json.RawMessage, least, most int) []json.RawMessage {
 	var list []json.RawMessage
 	switch {
@@ -118,7 +116,7 @@ func (c *Checker) Items(at string, raw json.RawMessage, least, most int) []json.
 	return list
 }
 
-// Length is a string of so many characters.
+// Length is a string with a number of characters in that range.
 func Length(least, most int) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		if v, ok := c.String(at, raw); ok {
@@ -127,7 +125,7 @@ func Length(least, most int) Rule {
 	}
 }
 
-// Length checks a string's characters.
+// Length checks the number of characters of a string.
 func (c *Checker) Length(at, v string, least, most int) {
 	switch n := utf8.RuneCountInString(v); {
 	case n == 0 && least > 0:
@@ -141,7 +139,7 @@ func (c *Checker) Length(at, v string, least, most int) {
 	}
 }
 
-// Word is one of these.
+// Word is one of the given words.
 func Word(words ...string) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		if v, ok := c.String(at, raw); ok && !slices.Contains(words, v) {
@@ -150,8 +148,8 @@ func Word(words ...string) Rule {
 	}
 }
 
-// Matching is a string of that form, which is compiled when it is first asked for:
-// nizectl, which holds the doubles for its command dev, has to start at once.
+// Matching is a string that matches a pattern, which is compiled at first use: nizectl
+// contains the doubles for its command dev and has to start fast.
 func Matching(pattern string) Rule {
 	re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 	return func(c *Checker, at string, raw json.RawMessage) {
@@ -161,7 +159,7 @@ func Matching(pattern string) Rule {
 	}
 }
 
-// Address is a URL of at most so many characters.
+// Address is a URL of at most that many characters.
 func Address(most int) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		v, ok := c.String(at, raw)
@@ -192,7 +190,7 @@ func Integer(least, most int) Rule {
 	}
 }
 
-// Number is one of these.
+// Number is one of the given numbers.
 func Number(of ...int) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		if v, ok := c.integer(at, raw); ok && !slices.Contains(of, v) {
@@ -208,7 +206,7 @@ func (c *Checker) integer(at string, raw json.RawMessage) (v int, ok bool) {
 	return v, ok
 }
 
-// List is a list of so many items.
+// List is a list with a number of items in that range.
 func List(least, most int, of Rule) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		for i, item := range c.Items(at, raw, least, most) {
@@ -229,7 +227,7 @@ func Dictionary(name func(string) bool, of Rule) Rule {
 	}
 }
 
-// Object is what has these fields.
+// Object is an object with these fields.
 func Object(fields Fields) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) { c.Object(at, raw, fields) }
 }
@@ -242,7 +240,7 @@ func (c *Checker) object(at string, raw json.RawMessage) (got map[string]json.Ra
 	return got
 }
 
-// Object checks an object and returns its fields, nil if it is none.
+// Object checks an object and returns its fields, nil if it isn't one.
 func (c *Checker) Object(at string, raw json.RawMessage, fields Fields) map[string]json.RawMessage {
 	got := c.object(at, raw)
 	if got == nil {
@@ -276,7 +274,7 @@ func (c *Checker) Object(at string, raw json.RawMessage, fields Fields) map[stri
 	return got
 }
 
-// One is an object whose type, a word or a number, chooses among these.
+// One is an object whose type, a word or a number, selects one of these rules.
 func One(kinds Fields) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		var got struct {
@@ -296,7 +294,7 @@ func One(kinds Fields) Rule {
 	}
 }
 
-// Counted is a string whose characters count among all of its kind.
+// Counted is a string whose length is added to a total of its kind.
 func Counted(kind string, least, most int) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		if v, ok := c.String(at, raw); ok {
@@ -306,20 +304,20 @@ func Counted(kind string, least, most int) Rule {
 	}
 }
 
-// About checks what the parts of a value say together. What is wrong with the
-// parts themselves is said by other rules.
+// About checks relations between the parts of a value. Other rules report flaws of the
+// parts themselves.
 func About[T any](f func(c *Checker, at string, v T)) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		var v T
-		_ = json.Unmarshal(raw, &v) // it was said
+		_ = json.Unmarshal(raw, &v) // already reported
 		f(c, at, v)
 	}
 }
 
-// Anything may be anything.
+// Anything accepts any value.
 func Anything(*Checker, string, json.RawMessage) {}
 
-// All runs several rules over one value.
+// All applies several rules to one value.
 func All(rules ...Rule) Rule {
 	return func(c *Checker, at string, raw json.RawMessage) {
 		for _, r := range rules {
@@ -328,7 +326,7 @@ func All(rules ...Rule) Rule {
 	}
 }
 
-// Join are the fields of all of these.
+// Join returns the union of several Fields.
 func Join(all ...Fields) Fields {
 	out := Fields{}
 	for _, f := range all {

@@ -18,28 +18,28 @@ type Step struct {
 	Calls  []store.ToolCall
 	Usage  llm.Usage
 	Opaque json.RawMessage
-	Finish string // "" is stop, or tool_calls where there are Calls
-	Err    error  // given after Text was streamed
+	Finish string // "" means stop, or tool_calls if there are Calls
+	Err    error  // returned after Text was streamed
 
-	Check func(llm.Request) // sees the request first
-	// Wait, if set, is received from after Text was streamed; a cancelled
-	// context ends the wait.
+	Check func(llm.Request) // checks the request first
+	// Wait, if set, is received from after Text was streamed; a cancelled context ends the
+	// wait.
 	Wait <-chan struct{}
 }
 
-// Script is a model that says what it is told to. Asked beyond its steps it
+// Script is a model with scripted replies. If it is called more often than it has steps, it
 // fails the test. It is safe for concurrent use.
 type Script struct {
 	tb testing.TB
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	steps    []Step
 	requests []llm.Request
 }
 
 var _ llm.Model = (*Script)(nil)
 
-// New makes a script. At the end of the test every step must have been used.
+// New returns a script. At the end of the test every step must have been used.
 func New(tb testing.TB, steps ...Step) *Script {
 	s := &Script{tb: tb, steps: steps}
 	tb.Cleanup(func() {
@@ -52,16 +52,16 @@ func New(tb testing.TB, steps ...Step) *Script {
 	return s
 }
 
-// Call is a proposed use of a function with the arguments given as a value.
+// Call returns a function call with the given arguments.
 func Call(name string, args any) store.ToolCall {
 	raw, err := json.Marshal(args)
 	if err != nil {
-		panic(err) // a test's mistake
+		panic(err) // a mistake in the test
 	}
 	return store.ToolCall{Provider: "call_" + name, Name: name, Args: string(raw)}
 }
 
-// Execute is a proposed execution of a tool.
+// Execute returns a call that executes a tool.
 func Execute(tool string, params any) store.ToolCall {
 	return Call(llm.ExecuteTool, map[string]any{"tool_id": tool, "params": params})
 }
@@ -73,7 +73,7 @@ func (s *Script) Add(steps ...Step) {
 	s.steps = append(s.steps, steps...)
 }
 
-// Requests returns what was asked so far.
+// Requests returns the requests so far.
 func (s *Script) Requests() []llm.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

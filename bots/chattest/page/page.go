@@ -1,22 +1,20 @@
-// Package page is a small chat client in the browser for a fake platform. `nizectl dev slack`
-// and `nizectl dev discord` serve it, so that a developer can be Ann, Ben or a guest without an
-// account anywhere.
+// Package page is a small chat client in the browser for a fake platform. `nizectl dev
+// slack` and `nizectl dev discord` serve it, so that a developer can act as Ann, Ben or a
+// guest without an account.
 //
 // # How it works
 //
-// The page asks for the state as one user sees it and waits there for the next
-// change; what a person does is one POST, answered when the app has
-// acknowledged it. All drawing is in page.js, which makes text nodes and never
-// markup of what it was given. It draws blocks as Slack has them: another
-// platform tells what stands there in those.
+// The page requests the state as one user sees it, and the request waits for the next
+// change. An action of a person is one POST, answered when the app has acknowledged it.
+// page.js does all drawing; it creates text nodes and never interprets data as markup. It
+// draws Slack's blocks: another platform converts its messages to those.
 //
-// # Who may use it
+// # Access
 //
-// Whoever acts on the page may be an admin of the nized behind it. So it is
-// for the one who started it: every request carries a key that only the
-// printed address holds, as its fragment, which no server and no log sees. The
-// names of the loopback are the only hosts, and other sites' pages are
-// refused.
+// A user of the page may be an admin of the nized behind it, so it is only for the person
+// who started it. Every request carries a key that is only in the printed URL's fragment,
+// which no server or log sees. Only loopback host names are accepted, and requests from
+// other sites' pages are refused.
 package page
 
 import (
@@ -38,31 +36,31 @@ import (
 //go:embed index.html page.js page.css
 var files embed.FS
 
-// Platform is what the page shows: slacktest/page and discordtest/page.
+// Platform is what the page shows: slacktest/page and discordtest/page implement it.
 type Platform interface {
-	Handler() http.Handler // of the platform itself
+	Handler() http.Handler // the platform's own handler
 	Changed() <-chan struct{}
 	Revision() int
-	// Picture is the platform as a user sees it, in a channel and a thread of it.
+	// Picture returns the platform as a user sees it, in a channel and a thread of it.
 	Picture(user, channel, thread string) Picture
-	// Do does what a person did. The error is for them to read.
+	// Do carries out a person's action. They see the error.
 	Do(ctx context.Context, d Deed) (Done, error)
-	// Content is a file by its id.
+	// Content returns a file by its id.
 	Content(id string) ([]byte, bool)
 }
 
 // Page serves a platform.
 type Page struct {
 	Platform Platform
-	Key      string // what the fragment of the address holds; must not be empty
+	Key      string // the fragment of the URL; must not be empty
 
 	draft atomic.Value // a string: see Suggest
 }
 
-// Suggest puts a line into the composer, until somebody has sent it.
+// Suggest puts a line into the composer until a message is sent.
 func (p *Page) Suggest(line string) { p.draft.Store(line) }
 
-// Handler is the page, and the platform behind it.
+// Handler returns the handler of the page and of the platform behind it.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /dev/state", p.keyed(p.state))
@@ -74,18 +72,18 @@ func (p *Page) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /base.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(theme.Base) // the browser has left: nothing to do
+		_, _ = w.Write(theme.Base) // an error means that the browser is gone
 	})
 	mux.Handle("/", p.Platform.Handler())
 	return guard(mux)
 }
 
-// policy lets the page load its own files, talk to its own origin, show
-// pictures that it got there, and do nothing else.
+// policy allows the page to load its own files, make requests to its own origin, show
+// pictures from there, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard refuses other hosts, against rebound names, and requests that another
-// site's page makes.
+// guard refuses other host names, against DNS rebinding, and requests made by other sites'
+// pages.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -112,7 +110,7 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// known is a handler for who knows the key.
+// known passes requests with the key to next.
 func (p *Page) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.Header.Get("X-Key")
@@ -124,12 +122,12 @@ func (p *Page) known(next http.Handler) http.Handler {
 	})
 }
 
-// isImage says whether the page shows a file as a picture.
+// isImage reports whether the page shows a file as a picture.
 func isImage(content []byte) bool {
 	return slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, http.DetectContentType(content))
 }
 
-// image serves a picture that blocks show, or that goes with a message.
+// image serves a picture of a block or a message.
 func (p *Page) image(w http.ResponseWriter, r *http.Request) {
 	content, ok := p.Platform.Content(r.PathValue("id"))
 	if !ok || !isImage(content) {
@@ -137,10 +135,10 @@ func (p *Page) image(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", http.DetectContentType(content))
-	_, _ = w.Write(content) // the browser is gone
+	_, _ = w.Write(content) // an error means that the browser is gone
 }
 
-// keyed answers who knows the key with JSON.
+// keyed returns a handler that answers requests with the key in JSON.
 func (p *Page) keyed(h func(*http.Request) (any, error)) http.Handler {
 	return p.known(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := h(r)
@@ -148,16 +146,16 @@ func (p *Page) keyed(h func(*http.Request) (any, error)) http.Handler {
 		if err != nil {
 			answer = problem{Error: ownPrefix.ReplaceAllString(err.Error(), "")}
 		}
-		_ = json.NewEncoder(w).Encode(answer) // the browser is gone
+		_ = json.NewEncoder(w).Encode(answer) // an error means that the browser is gone
 	}))
 }
 
-// ownPrefix is what errors of the doubles begin with.
+// ownPrefix matches the prefix of the doubles' errors.
 var ownPrefix = regexp.MustCompile(`^[a-z]+test: `)
 
 type problem struct {
 	Error string `json:"error"`
 }
 
-// Address is what the person opens, where the page is served at url.
+// Address returns the URL for the person if the page is served at url.
 func (p *Page) Address(url string) string { return fmt.Sprintf("%s/#%s", url, p.Key) }

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// hold is how long a question for the next change waits.
+// hold is how long a request for the next change waits.
 const hold = 20 * time.Second
 
 // Picture is the platform as one user sees it.
 type Picture struct {
 	Revision int       `json:"revision"`
-	Platform string    `json:"platform"` // as people write it
+	Platform string    `json:"platform"` // in its usual spelling
 	Linked   bool      `json:"linked"`   // an app is connected
-	You      string    `json:"you"`      // who one is where nothing is said
+	You      string    `json:"you"`      // the default user
 	Where    string    `json:"where"`
 	Bot      string    `json:"bot"`
 	Users    []Person  `json:"users"`
@@ -29,18 +29,18 @@ type Picture struct {
 	Thread   []Message `json:"thread"`
 	Session  Session   `json:"session"`
 	Prompts  []Prompt  `json:"prompts"`
-	Menus    []Menu    `json:"menus"` // what one can do with a message
+	Menus    []Menu    `json:"menus"` // actions for a message
 	Commands []Command `json:"commands"`
-	Groups   []string  `json:"groups"` // names behind an @ besides those of Users
-	Draft    string    `json:"draft"`  // stands in the composer from the start
+	Groups   []string  `json:"groups"` // names after an @, besides those of Users
+	Draft    string    `json:"draft"`  // initial text of the composer
 	Dialog   *Dialog   `json:"dialog"`
-	Homes    bool      `json:"homes"` // the platform has such a page
+	Homes    bool      `json:"homes"` // the platform has home pages
 	Home     *Dialog   `json:"home"`
 	Refused  []Refusal `json:"refused"` // the app's last mistakes
 	Counts   string    `json:"counts"`
 }
 
-// Person is somebody on the platform.
+// Person is a user of the platform.
 type Person struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -48,15 +48,15 @@ type Person struct {
 	Bot  bool   `json:"bot"`
 }
 
-// Channel is a place where messages stand.
+// Channel is a channel or a direct conversation.
 type Channel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	DM   bool   `json:"dm"`
-	Last string `json:"last"` // the newest message, to tell what is unread
+	Last string `json:"last"` // the newest message, to mark unread ones
 }
 
-// Message is what stands there.
+// Message is a message in a channel.
 type Message struct {
 	TS          string          `json:"ts"`
 	At          time.Time       `json:"at"`
@@ -65,27 +65,27 @@ type Message struct {
 	Blocks      json.RawMessage `json:"blocks"`
 	Attachments json.RawMessage `json:"attachments"`
 	Ephemeral   bool            `json:"ephemeral"`
-	Quiet       bool            `json:"quiet"` // of the platform: somebody joined
+	Quiet       bool            `json:"quiet"` // a system message, for example that a user joined
 	Edits       int             `json:"edits"`
 	Streaming   bool            `json:"streaming"`
 	Files       []File          `json:"files"`
-	Thread      string          `json:"thread"` // that it begins, or would
+	Thread      string          `json:"thread"` // the thread that it begins or would begin
 	Replies     int             `json:"replies"`
 	Reactions   []string        `json:"reactions"`
 	Pings       []string        `json:"pings"`
 }
 
-// File goes with a message.
+// File is a file of a message.
 type File struct {
-	ID   string `json:"id,omitempty"` // of an image, which is shown
+	ID   string `json:"id,omitempty"` // for an image, which is shown
 	Name string `json:"name"`
 	Size int    `json:"size"`
-	Text string `json:"text"` // the beginning, of a text
+	Text string `json:"text"` // the beginning of a text
 }
 
 const maxPreview = 20_000 // bytes of a file
 
-// NewFile is a file with its beginning.
+// NewFile returns a file with its beginning.
 func NewFile(id, name string, content []byte) File {
 	if isImage(content) {
 		return File{ID: id, Name: name, Size: len(content)}
@@ -93,7 +93,7 @@ func NewFile(id, name string, content []byte) File {
 	return File{Name: name, Size: len(content), Text: string(content[:min(len(content), maxPreview)])}
 }
 
-// Session is what the app says of a thread.
+// Session is the state of a thread as set by the app.
 type Session struct {
 	Status  string   `json:"status"`
 	Title   string   `json:"title"`
@@ -101,7 +101,7 @@ type Session struct {
 	Prompts []Prompt `json:"prompts"`
 }
 
-// Prompt is a message that the app suggests.
+// Prompt is a message suggested by the app.
 type Prompt struct {
 	Title   string `json:"title"`
 	Message string `json:"message"`
@@ -113,13 +113,13 @@ type Menu struct {
 	Title  string `json:"title"`
 }
 
-// Command is one that is typed: a slash and words.
+// Command is a typed command: a slash and words.
 type Command struct {
 	Line  string `json:"line"` // "/nize help"
 	About string `json:"about"`
 }
 
-// Dialog is one that the user sees.
+// Dialog is a dialog shown to the user.
 type Dialog struct {
 	ID     string            `json:"id"`
 	Looks  int               `json:"looks"`
@@ -129,13 +129,13 @@ type Dialog struct {
 	Errors map[string]string `json:"errors"`
 }
 
-// Refusal is a mistake of the app's.
+// Refusal is a mistake of the app.
 type Refusal struct {
 	Method string `json:"method"`
 	Error  string `json:"error"`
 }
 
-// Deed is what a person did on the page.
+// Deed is a person's action on the page.
 type Deed struct {
 	Do      string              `json:"do"`
 	User    string              `json:"user"`
@@ -150,19 +150,19 @@ type Deed struct {
 	Files   []Attachment        `json:"files"`
 }
 
-// Attachment is a file that goes with a message.
+// Attachment is a file attached to a message.
 type Attachment struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"` // base64
 }
 
-// Done is what to look at now.
+// Done says what to show next.
 type Done struct {
 	Channel string `json:"channel,omitempty"`
 	Thread  string `json:"thread,omitempty"`
 }
 
-const maxDeed = 16 << 20 // files too
+const maxDeed = 16 << 20 // including files
 
 func (p *Page) act(r *http.Request) (any, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -181,14 +181,13 @@ func (p *Page) act(r *http.Request) (any, error) {
 	return done, err
 }
 
-// ErrNothing is for a message without words and files.
+// ErrNothing is returned for a message without text and files.
 var ErrNothing = errors.New("there is nothing to say")
 
-// ErrDeed is for what the platform has not.
+// ErrDeed returns the error for an action that the platform doesn't have.
 func ErrDeed(do string) error { return fmt.Errorf("nobody can do %q", do) }
 
-// state answers with the picture, or waits until it is another than the one
-// that the page has.
+// state returns the current picture, or waits until it differs from the page's.
 func (p *Page) state(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	have, err := strconv.Atoi(q.Get("since"))
@@ -208,6 +207,6 @@ func (p *Page) state(r *http.Request) (any, error) {
 	revision := p.Platform.Revision()
 	out := p.Platform.Picture(q.Get("user"), q.Get("channel"), q.Get("thread"))
 	out.Revision = revision
-	out.Draft, _ = p.draft.Load().(string) // nil before the first
+	out.Draft, _ = p.draft.Load().(string) // nil at first
 	return out, nil
 }

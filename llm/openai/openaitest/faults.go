@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// answer is one answer that goes wrong.
+// answer is one faulty response.
 type answer struct {
 	w          http.ResponseWriter
 	r          *http.Request
 	req        request
 	try        int    // from 1
-	name, args string // of the function that the message names
+	name, args string // of the function named in the message
 	key, url   string
 	began      bool
 }
@@ -22,7 +22,7 @@ type answer struct {
 // line sends one event.
 func (a *answer) line(data string) { a.raw("data: " + data + "\n\n") }
 
-// raw sends bytes of a stream as they are.
+// raw sends raw bytes of a stream.
 func (a *answer) raw(text string) {
 	if !a.began {
 		a.began = true
@@ -30,12 +30,12 @@ func (a *answer) raw(text string) {
 			a.w.Header().Set("Content-Type", "text/event-stream")
 		}
 	}
-	io.WriteString(a.w, text) // one that left is seen by the next write
+	io.WriteString(a.w, text) // if the client is gone, the next write notices
 	a.w.(http.Flusher).Flush()
 }
 
 func (a *answer) text(text string) {
-	content, _ := json.Marshal(text) // a string always encodes
+	content, _ := json.Marshal(text) // encoding a string can't fail
 	a.line(`{"choices":[{"index":0,"delta":{"content":` + string(content) + `}}]}`)
 }
 
@@ -45,7 +45,7 @@ func (a *answer) end(reason string) {
 
 func (a *answer) usage(usage string) { a.line(`{"choices":[],"usage":` + usage + `}`) }
 
-// calls proposes calls, written as JSON, and ends.
+// calls sends calls, written as JSON, and ends.
 func (a *answer) calls(calls ...string) {
 	for _, c := range calls {
 		a.line(`{"choices":[{"index":0,"delta":{"tool_calls":[` + c + `]}}]}`)
@@ -53,15 +53,15 @@ func (a *answer) calls(calls ...string) {
 	a.end("tool_calls")
 }
 
-// call is the call that the message names.
+// call returns the call named in the message.
 func (a *answer) call(head string) string { return a.callOf(head, a.name, a.args) }
 
 func (a *answer) callOf(head, name, args string) string {
-	f, _ := json.Marshal(map[string]string{"name": name, "arguments": args}) // strings always encode
+	f, _ := json.Marshal(map[string]string{"name": name, "arguments": args}) // encoding strings can't fail
 	return `{` + head + `"type":"function","function":` + string(f) + `}`
 }
 
-// fail answers with a status, headers ("Name: value") and a body.
+// fail responds with a status, headers ("Name: value") and a body.
 func (a *answer) fail(status int, body string, headers ...string) {
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
@@ -71,7 +71,7 @@ func (a *answer) fail(status int, body string, headers ...string) {
 	io.WriteString(a.w, body)
 }
 
-// said answers "Once" and ends well, but for what is written behind it.
+// said answers "Once" and ends normally, except for what is appended.
 func (a *answer) said(behind ...string) {
 	a.text("Once")
 	a.end("stop")
@@ -80,7 +80,7 @@ func (a *answer) said(behind ...string) {
 	}
 }
 
-// wait is silence until the client has left.
+// wait sends nothing until the client is gone.
 func (a *answer) wait() { <-a.r.Context().Done() }
 
 // leave closes the connection.
@@ -88,9 +88,9 @@ func (a *answer) leave() { panic(http.ErrAbortHandler) }
 
 const webPage = "<!doctype html><html><body><h1>Welcome</h1></body></html>"
 
-// Faults is what a service may do wrong, by the name of the model that does it.
+// Faults are the ways in which a service may fail, keyed by the model that does so.
 var Faults = map[string]func(*answer){
-	// It says no.
+	// It refuses.
 	"busy":          func(a *answer) { a.fail(429, `{"error":{"message":"slow down"}}`) },
 	"busy-wait":     func(a *answer) { a.fail(429, `{"error":{"message":"slow down"}}`, "Retry-After: 90") },
 	"busy-date":     func(a *answer) { a.fail(429, ``, "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT") },
@@ -110,7 +110,7 @@ var Faults = map[string]func(*answer){
 	"redirect-self": func(a *answer) { a.fail(302, ``, "Location: "+a.url+a.r.URL.Path) },
 	"teapot":        func(a *answer) { a.fail(418, strings.Repeat("x", 1<<20)) },
 
-	// What comes is no answer.
+	// The response is not an answer.
 	"web-page":       func(a *answer) { a.fail(200, webPage, "Content-Type: text/html; charset=utf-8") },
 	"plain-web-page": func(a *answer) { a.fail(200, webPage, "Content-Type: text/plain") },
 	"no-content":     func(a *answer) { a.fail(204, ``) },
@@ -140,7 +140,7 @@ var Faults = map[string]func(*answer){
 		a.leave()
 	},
 
-	// Its answer is not in form.
+	// Its answer has an unusual form.
 	"plain": func(a *answer) {
 		a.fail(200, `{"choices":[{"message":{"content":"Once"},"finish_reason":"stop"}]}`, "Content-Type: application/json")
 	},

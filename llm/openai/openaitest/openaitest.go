@@ -1,13 +1,13 @@
-// Package openaitest is a pretended model service that speaks OpenAI's protocol.
-// It knows nothing of nize, so that a mistake of either shows.
+// Package openaitest is a fake model service that speaks OpenAI's protocol. It is
+// independent of nize's code, so that mistakes on either side show.
 //
-// The model [Parrot] answers "Hello there.". Every name in [Faults] is a model,
-// too, and does what that says; faults with calls propose what the newest message
-// names: "go NAME ARGUMENTS". A message that begins with "again" is answered well
-// by all of them, so that the turn after a fault shows what the fault left behind.
+// The model [Parrot] answers "Hello there.". Every name in [Faults] is a model too, with
+// that fault; faults with calls propose what the newest message names: "go NAME ARGUMENTS".
+// All of them answer a message that begins with "again" correctly, so that the turn after a
+// fault shows its consequences.
 //
-// It is as strict as real services are: what they would refuse gets a 400 that
-// says why, and [Service.Refused] lists it.
+// It is as strict as real services: it responds to requests that they would reject with a
+// 400 that says why, and [Service.Refused] lists them.
 package openaitest
 
 import (
@@ -23,49 +23,49 @@ import (
 	"unicode/utf8"
 )
 
-// Parrot is the model that does nothing wrong.
+// Parrot is the model without faults.
 const Parrot = "parrot"
 
-// Service is the pretended service. Its base URL is URL + "/v1".
+// Service is the fake service. Its base URL is URL + "/v1".
 type Service struct {
 	*httptest.Server
 	key string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	asked   map[string]int
 	refused []string
 	strayed []string
 }
 
-// New starts a service that takes that key. Close ends it.
+// New starts a service that accepts that key. Close ends it.
 func New(key string) *Service {
 	s := &Service{key: key, asked: make(map[string]int)}
 	s.Server = httptest.NewServer(s)
 	return s
 }
 
-// Refused is why requests were refused that no real service would have taken.
+// Refused returns why requests were rejected that no real service would have accepted.
 func (s *Service) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.refused)
 }
 
-// Strayed are requests to where a redirect led.
+// Strayed returns requests that followed a redirect.
 func (s *Service) Strayed() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.strayed)
 }
 
-// Asked is how often a model was asked for the answer that goes wrong.
+// Asked returns how often a model was asked for the faulty response.
 func (s *Service) Asked(model string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[model]
 }
 
-// request is what the service reads of a request.
+// request is the part of a request that the service reads.
 type request struct {
 	Model    string `json:"model"`
 	Choice   string `json:"tool_choice"`
@@ -134,7 +134,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		a.name, a.args, _ = strings.Cut(rest, " ")
 	}
-	// What goes wrong in a call has gone wrong once its result is here.
+	// A fault in a call is over when its result is here.
 	last := req.Messages[len(req.Messages)-1].Role
 	if fault == nil || last == "tool" && req.Model != "endless" {
 		a.text("Hello there.")
@@ -150,7 +150,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault(a)
 }
 
-// newest is what the person said last, without what stands before it.
+// newest returns the person's last message, without what precedes it.
 func (req request) newest() string {
 	for _, m := range slices.Backward(req.Messages) {
 		var text string
@@ -163,7 +163,7 @@ func (req request) newest() string {
 
 var legalName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// check says what a real service would refuse.
+// check returns why a real service would reject the request.
 func (req request) check() error {
 	if len(req.Messages) == 0 {
 		return fmt.Errorf("messages is empty")
