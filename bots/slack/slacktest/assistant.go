@@ -15,8 +15,7 @@ const (
 	maxTitle    = 200
 )
 
-// threadOfLocked is the session that channel_id and thread_ts mean; s.Mu must
-// be held.
+// threadOfLocked returns the session for channel_id and thread_ts; s.Mu must be held.
 func (s *Server) threadOfLocked(a args) (*Channel, *Session, error) {
 	c := s.world.channel(a["channel_id"])
 	if c == nil || !c.has(Bot) {
@@ -34,8 +33,8 @@ func (s *Server) threadOfLocked(a args) (*Channel, *Session, error) {
 	return c, s.world.session(c.ID, ts), nil
 }
 
-// clearLoadingLocked ends the free-text status of a thread: the app posted;
-// s.Mu must be held.
+// clearLoadingLocked removes the free-text status of a thread after the app posted; s.Mu
+// must be held.
 func (s *Server) clearLoadingLocked(channel, thread string) {
 	if got := s.world.sessions[channel+"/"+thread]; got != nil {
 		got.Loading, got.LoadingMessages = "", nil

@@ -16,7 +16,7 @@ const (
 	maxViewBlocks    = 100
 )
 
-// The words of the tables.
+// Short names for the tables.
 type (
 	rule   = chattest.Rule
 	fields = chattest.Fields
@@ -29,7 +29,7 @@ var (
 	boolean, anything rule = chattest.Boolean, chattest.Anything
 )
 
-// dialect is what Slack says of each flaw.
+// dialect has Slack's text for each flaw.
 var dialect = chattest.Dialect{Words: map[chattest.Flaw]string{
 	chattest.NotString: "must be a string", chattest.NotList: "must be an array", chattest.NotObject: "must be an object", chattest.NotBool: "must be a boolean",
 	chattest.NotInteger: "must be an integer", chattest.Empty: "must be more than %[3]d characters", chattest.TooShort: "must be more than %[3]d characters",
@@ -39,7 +39,7 @@ var dialect = chattest.Dialect{Words: map[chattest.Flaw]string{
 	chattest.BadType: "unsupported type: %[1]s",
 }}
 
-// words is a text object of these kinds.
+// words is a text object of one of these kinds.
 func words(least, most int, kinds ...string) rule {
 	return func(c *chattest.Checker, at string, raw json.RawMessage) {
 		got := c.Object(at, raw, fields{"type!": word(kinds...), "text!": length(least, most), "emoji": boolean, "verbatim": boolean})
@@ -47,7 +47,7 @@ func words(least, most int, kinds ...string) rule {
 			return
 		}
 		var kind, text string
-		_ = json.Unmarshal(got["type"], &kind) // what is wrong was said
+		_ = json.Unmarshal(got["type"], &kind) // already reported
 		_ = json.Unmarshal(got["text"], &text)
 		c.Counts["text"] += utf8.RuneCountInString(text)
 		if kind == "mrkdwn" && got["emoji"] != nil {
@@ -69,14 +69,13 @@ var style = word("primary", "danger")
 
 var confirm = object(fields{"title!": plain(100), "text!": anyText(300), "confirm!": plain(30), "deny!": plain(30), "style": style})
 
-// option: Slack's reference allows a value of 150 characters, some elements
-// refuse more than 75.
+// option: Slack's reference allows a value of 150 characters, but some elements reject more
+// than 75.
 var option = object(fields{"text!": anyText(75), "value!": length(1, 75), "description": anyText(75), "url": address(3000)})
 
 var optionGroup = object(fields{"label!": plain(75), "options!": list(1, 100, option)})
 
-// action puts an element's action_id among those of its block, which must
-// differ.
+// action records an element's action_id among those of its block, which must be distinct.
 func action(c *chattest.Checker, at string, raw json.RawMessage) {
 	id(c, at, raw)
 	v, ok := c.String(at, raw)
@@ -96,13 +95,13 @@ func input(f fields) rule {
 	return element(join(fields{"placeholder": plain(150), "focus_on_load": boolean, "confirm": confirm}, f))
 }
 
-// choices has options or option_groups, not both and not neither.
+// choices has either options or option_groups.
 func choices(f fields) rule {
 	check := input(join(fields{"options": list(1, 100, option), "option_groups": list(1, 100, optionGroup)}, f))
 	return func(c *chattest.Checker, at string, raw json.RawMessage) {
 		check(c, at, raw)
 		var got map[string]json.RawMessage
-		_ = json.Unmarshal(raw, &got) // what is wrong was said
+		_ = json.Unmarshal(raw, &got) // already reported
 		if (got["options"] == nil) == (got["option_groups"] == nil) {
 			c.Wrong(at, "must have either options or option_groups")
 		}
@@ -110,14 +109,14 @@ func choices(f fields) rule {
 	}
 }
 
-// initial holds initial_option and initial_options against the options: each must
-// be one of them, whole.
+// initial checks that initial_option and initial_options are among the options, with all
+// their fields.
 func initial(c *chattest.Checker, at string, got map[string]json.RawMessage) {
 	var groups []struct {
 		Options []any `json:"options"`
 	}
 	var all, given []any
-	_ = json.Unmarshal(got["options"], &all) // what is wrong was said
+	_ = json.Unmarshal(got["options"], &all) // already reported
 	_ = json.Unmarshal(got["option_groups"], &groups)
 	_ = json.Unmarshal(got["initial_options"], &given)
 	for _, g := range groups {
@@ -135,13 +134,13 @@ func initial(c *chattest.Checker, at string, got map[string]json.RawMessage) {
 	}
 }
 
-// boxed is a list of boxes or buttons, some of them chosen.
+// boxed is a list of checkboxes or buttons, some of them selected.
 func boxed(f fields) rule {
 	check := element(f)
 	return func(c *chattest.Checker, at string, raw json.RawMessage) {
 		check(c, at, raw)
 		var got map[string]json.RawMessage
-		_ = json.Unmarshal(raw, &got) // what is wrong was said
+		_ = json.Unmarshal(raw, &got) // already reported
 		initial(c, at, got)
 	}
 }
@@ -161,7 +160,7 @@ var (
 
 	ids = list(0, 100, id)
 
-	// selects may stand in sections, actions and inputs.
+	// selects are allowed in sections, actions and inputs.
 	selects = fields{
 		"static_select":        choices(fields{"initial_option": option}),
 		"multi_static_select":  choices(fields{"initial_options": list(1, 100, option), "max_selected_items": integer(1, 100)}),
@@ -205,7 +204,7 @@ func block(f fields) rule {
 func section(c *chattest.Checker, at string, raw json.RawMessage) {
 	block(fields{"text": anyText(3000), "fields": list(1, 10, anyText(2000)), "accessory": one(join(fields{"image": image}, pressable)), "expand": boolean})(c, at, raw)
 	var got map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &got) // what is wrong was said
+	_ = json.Unmarshal(raw, &got) // already reported
 	if got["text"] == nil && got["fields"] == nil {
 		c.Wrong(at, "missing required field: text or fields")
 	}
@@ -214,7 +213,7 @@ func section(c *chattest.Checker, at string, raw json.RawMessage) {
 func markdown(c *chattest.Checker, at string, raw json.RawMessage) {
 	got := c.Object(at, raw, fields{"type!": anything, "block_id": length(1, 255), "text!": length(1, maxMarkdown)})
 	var text string
-	_ = json.Unmarshal(got["text"], &text) // what is wrong was said
+	_ = json.Unmarshal(got["text"], &text) // already reported
 	c.Counts["markdown"] += utf8.RuneCountInString(text)
 	c.Counts["text"] += utf8.RuneCountInString(text)
 	if c.Counts["markdown"] > maxMarkdown {
@@ -235,7 +234,7 @@ func table(c *chattest.Checker, at string, raw json.RawMessage) {
 	block(fields{"rows!": list(1, 100, list(1, 20, cell)), "column_settings": list(0, 20, column)})(c, at, raw)
 }
 
-// messageKinds are the blocks that chat.postMessage takes.
+// messageKinds are the blocks that chat.postMessage accepts.
 var messageKinds = fields{
 	"section":   section,
 	"divider":   block(nil),
@@ -260,7 +259,7 @@ var (
 		"visible_to_user_ids": ids})
 )
 
-// streamKinds may also be streamed; chat.postMessage refuses these.
+// streamKinds are blocks that can only be streamed; chat.postMessage rejects them.
 var streamKinds = fields{
 	"card": block(fields{"hero_image": image, "icon": image, "slack_icon": anything, "title": anyText(150), "subtitle": anyText(150), "body": anyText(200),
 		"subtext": anyText(150), "actions": list(1, 5, one(fields{"button": button}))}),
@@ -272,7 +271,7 @@ var streamKinds = fields{
 // viewKinds are the blocks of dialogs and of App Home.
 var viewKinds = []string{"section", "divider", "header", "context", "actions", "image", "input", "rich_text", "video", "markdown", "table"}
 
-// check goes over blocks of these kinds.
+// check checks blocks of these kinds.
 func check(raw json.RawMessage, at string, most int, kinds fields) *chattest.Checker {
 	c := chattest.NewChecker(&dialect)
 	for i, item := range c.Items(at, raw, 0, most) {
@@ -288,7 +287,7 @@ func checkBlock(c *chattest.Checker, at string, raw json.RawMessage, kinds field
 		Type    string          `json:"type"`
 		BlockID json.RawMessage `json:"block_id"`
 	}
-	_ = json.Unmarshal(raw, &head) // what is wrong was said
+	_ = json.Unmarshal(raw, &head) // already reported
 	c.Counts[head.Type]++
 	if head.BlockID == nil {
 		return
@@ -302,7 +301,7 @@ func checkBlock(c *chattest.Checker, at string, raw json.RawMessage, kinds field
 	}
 }
 
-// failureOf is the error of what is wrong, if anything is.
+// failureOf returns the error for the flaws, if there are any.
 func failureOf(code string, wrongs []chattest.Wrong) error {
 	var messages []string
 	for _, w := range wrongs {
@@ -317,8 +316,8 @@ func failureOf(code string, wrongs []chattest.Wrong) error {
 // checkMessageBlocks is for chat.postMessage, chat.update and the like.
 func checkMessageBlocks(raw json.RawMessage) error { return checkBlocksIn(raw, false) }
 
-// checkBlocksIn is checkMessageBlocks; bytes counts the text of all blocks in
-// bytes, which Slack may do: its reference does not say.
+// checkBlocksIn is checkMessageBlocks; if bytes is set, the text of all blocks is counted
+// in bytes, which Slack may do: its reference doesn't say.
 func checkBlocksIn(raw json.RawMessage, bytes bool) error {
 	if len(raw) == 0 || raw[0] != '[' || !json.Valid(raw) {
 		return fail("invalid_blocks_format")
@@ -354,7 +353,7 @@ func checkView(raw json.RawMessage) error {
 	}
 	body := check(got["blocks"], "/view/blocks", maxViewBlocks, kinds)
 	var kind string
-	_ = json.Unmarshal(got["type"], &kind) // what is wrong was said
+	_ = json.Unmarshal(got["type"], &kind) // already reported
 	switch {
 	case kind == "modal" && got["title"] == nil:
 		c.Wrong("/view", "missing required field: title")
@@ -366,8 +365,8 @@ func checkView(raw json.RawMessage) error {
 	return failureOf("invalid_arguments", append(c.Wrongs, body.Wrongs...))
 }
 
-// CheckBlocks says what chat.postMessage would say of blocks.
+// CheckBlocks returns the error that chat.postMessage would return for blocks.
 func CheckBlocks(blocks json.RawMessage) error { return checkMessageBlocks(blocks) }
 
-// CheckView says what views.open would say of a view.
+// CheckView returns the error that views.open would return for a view.
 func CheckView(view json.RawMessage) error { return checkView(view) }

@@ -9,13 +9,13 @@ import (
 
 // Limits of messages, in characters.
 const (
-	maxText       = 40_000 // of a post: what is over is cut
-	maxUpdateText = 4_000  // of an update: refused
+	maxText       = 40_000 // of a post: longer text is truncated
+	maxUpdateText = 4_000  // of an update: longer text is refused
 	maxMarkdown   = 12_000 // of markdown_text, and of all markdown blocks of a message
-	maxAllBlocks  = 13_200 // all text of all blocks, in practice
+	maxAllBlocks  = 13_200 // text of all blocks, as observed
 )
 
-// wireMessage is a message in answers and events.
+// wireMessage is a message in responses and events.
 type wireMessage struct {
 	Type        string          `json:"type"`
 	Subtype     string          `json:"subtype,omitempty"`
@@ -39,7 +39,7 @@ type wireMessage struct {
 	ReplyCount  int             `json:"reply_count,omitempty"`
 	Metadata    json.RawMessage `json:"metadata,omitempty"`
 
-	// Of events only.
+	// Only in events.
 	Channel     string       `json:"channel,omitempty"`
 	ChannelType string       `json:"channel_type,omitempty"`
 	EventTS     string       `json:"event_ts,omitempty"`
@@ -53,7 +53,7 @@ type edited struct {
 	TS   string `json:"ts"`
 }
 
-// wireLocked is m as Slack writes it; s.Mu must be held.
+// wireLocked returns m in Slack's form; s.Mu must be held.
 func (s *Server) wireLocked(m *Message) wireMessage {
 	w := wireMessage{Type: "message", Subtype: m.Subtype, User: m.User, BotID: m.BotID, Text: m.Text, TS: m.TS, Team: Team,
 		Blocks: m.Blocks, Attachments: m.Attachments, Files: wireFiles(s.URL(), m.Files)}
@@ -81,7 +81,7 @@ func (s *Server) wireLocked(m *Message) wireMessage {
 	return w
 }
 
-// targetLocked is the channel of a call that posts, if the bot may; s.Mu must
+// targetLocked returns the channel of a posting call if the bot may post in it; s.Mu must
 // be held.
 func (s *Server) targetLocked(id string) (*Channel, error) {
 	if id == "" {
@@ -112,7 +112,7 @@ type content struct {
 	attachments json.RawMessage
 }
 
-// readContent checks text, markdown_text, blocks and attachments.
+// readContent decodes and checks text, markdown_text, blocks and attachments.
 func (s *Server) readContent(a args) (content, error) {
 	c := content{text: a["text"], blocks: a.raw("blocks"), attachments: a.raw("attachments")}
 	if md := a["markdown_text"]; md != "" {
@@ -203,8 +203,7 @@ func (s *Server) threadLocked(c *Channel, ts string) (string, error) {
 	return root.Root(), nil
 }
 
-// standLocked puts a message into its channel and tells the app; s.Mu must be
-// held.
+// standLocked adds a message to its channel and sends the app an event; s.Mu must be held.
 func (s *Server) standLocked(m *Message) {
 	if m.TS == "" {
 		m.TS = s.stampLocked()
@@ -220,9 +219,8 @@ func (s *Server) standLocked(m *Message) {
 	s.TouchLocked()
 }
 
-// messageEventLocked tells the app of a message in a conversation that it is
-// in; change is the outer part of a message_changed or message_deleted; s.Mu
-// must be held.
+// messageEventLocked sends the app an event about a message in a conversation that it is
+// in; change is the outer part of a message_changed or message_deleted; s.Mu must be held.
 func (s *Server) messageEventLocked(m *Message, change wireMessage) {
 	c := s.world.channel(m.Channel)
 	if c == nil || !c.has(Bot) {
@@ -246,7 +244,7 @@ func (s *Server) messageEventLocked(m *Message, change wireMessage) {
 	}
 }
 
-// mentionEventLocked tells the app of a message that mentions it; s.Mu must be
+// mentionEventLocked sends the app an event about a message that mentions it; s.Mu must be
 // held.
 func (s *Server) mentionEventLocked(c *Channel, m *Message, w wireMessage) {
 	if m.User == Bot || c.IM || !mentions(m, Bot) || !s.scopeLocked("app_mentions:read") {
@@ -256,7 +254,7 @@ func (s *Server) mentionEventLocked(c *Channel, m *Message, w wireMessage) {
 	s.eventLocked("app_mention", w)
 }
 
-// ownLocked is a message that the bot may edit; s.Mu must be held.
+// ownLocked returns a message that the bot may edit; s.Mu must be held.
 func (s *Server) ownLocked(a args, cannot string) (*Message, error) {
 	c, err := s.targetLocked(a["channel"])
 	if err != nil {
@@ -264,7 +262,7 @@ func (s *Server) ownLocked(a args, cannot string) (*Message, error) {
 	}
 	m := s.world.message(c.ID, a["ts"])
 	switch {
-	case m == nil, m.For != "": // an ephemeral message can't be found again
+	case m == nil, m.For != "": // ephemeral messages can't be found
 		return nil, fail("message_not_found")
 	case m.User != Bot:
 		return nil, fail(cannot)
@@ -300,7 +298,7 @@ func (s *Server) update(a args) (any, error) {
 	before := s.wireLocked(m)
 	m.Text = body.text
 	if a.raw("blocks") != nil || a["markdown_text"] != "" || body.text != "" {
-		m.Blocks = body.blocks // text alone takes the blocks away
+		m.Blocks = body.blocks // text without blocks removes the blocks
 	}
 	if a.raw("attachments") != nil {
 		m.Attachments = body.attachments
@@ -309,13 +307,13 @@ func (s *Server) update(a args) (any, error) {
 	return updated{Channel: m.Channel, TS: m.TS, Text: m.Text, Message: s.wireLocked(m)}, nil
 }
 
-// holdsRichText says whether blocks hold rich text, which Slack replaces by rich
-// text only. It makes some of all Markdown, streamed or not.
+// holdsRichText reports whether blocks contain rich text, which Slack replaces only by rich
+// text. Slack creates some from all Markdown, streamed or not.
 func holdsRichText(blocks json.RawMessage) bool {
 	var list []struct {
 		Type string `json:"type"`
 	}
-	_ = json.Unmarshal(blocks, &list) // they were checked
+	_ = json.Unmarshal(blocks, &list) // checked before
 	for _, b := range list {
 		if b.Type == "rich_text" || b.Type == "markdown" {
 			return true
@@ -324,7 +322,7 @@ func holdsRichText(blocks json.RawMessage) bool {
 	return false
 }
 
-// changedLocked records a new look of m; s.Mu must be held.
+// changedLocked records a new version of m; s.Mu must be held.
 func (s *Server) changedLocked(m *Message, before wireMessage) {
 	m.Versions = append(m.Versions, Version{Text: m.Text, Blocks: m.Blocks, At: s.opt.Now()})
 	after := s.wireLocked(m)

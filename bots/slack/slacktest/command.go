@@ -27,10 +27,9 @@ type command struct {
 	TriggerID   string `json:"trigger_id"`
 }
 
-// Slash runs a slash command, "/nize help", and waits for its
-// acknowledgement. What the app answers with it stands in the channel, for the
-// user alone unless it said otherwise. Slack has no slash commands in threads,
-// so neither has this.
+// Slash runs a slash command, "/nize help", and waits for its acknowledgement. The app's
+// response to it is shown in the channel, only to the user unless it says otherwise. Slack
+// doesn't support slash commands in threads, so neither does this.
 func (s *Server) Slash(ctx context.Context, user, channel, line string) error {
 	reply, err := s.ask(ctx, "slash_commands", func() (any, error) {
 		u, c := s.world.user(user), s.world.channel(channel)
@@ -93,8 +92,7 @@ func (s *Server) serveReply(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok") // the client is gone
 }
 
-// response is what an app sends to a response_url, or with the
-// acknowledgement of a command.
+// response is a payload for a response_url, or the acknowledgement of a command.
 type response struct {
 	Text     string          `json:"text"`
 	Blocks   json.RawMessage `json:"blocks"`
@@ -104,7 +102,7 @@ type response struct {
 	Delete   bool            `json:"delete_original"`
 }
 
-// replyLocked does what a response says; s.Mu must be held.
+// replyLocked carries out a response; s.Mu must be held.
 func (s *Server) replyLocked(to *replyURL, body json.RawMessage) error {
 	var in response
 	var bare string

@@ -9,7 +9,7 @@ type wireChannel struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
 	Normalized string `json:"name_normalized,omitempty"`
-	User       string `json:"user,omitempty"` // of a direct conversation
+	User       string `json:"user,omitempty"` // for a direct conversation
 	Creator    string `json:"creator,omitempty"`
 	Created    int64  `json:"created"`
 	IsChannel  bool   `json:"is_channel"`
@@ -80,7 +80,7 @@ func (s *Server) openDirect(a args) (any, error) {
 	return oneChannel{Channel: s.world.wireChannel(c), NoOp: old, AlreadyOpen: old}, nil
 }
 
-// visibleLocked is a channel that the bot may read about; s.Mu must be held.
+// visibleLocked returns a channel that the bot may read; s.Mu must be held.
 func (s *Server) visibleLocked(id, family string) (*Channel, error) {
 	c := s.world.channel(id)
 	if c == nil || (c.Private || c.IM) && !c.has(Bot) {
@@ -171,7 +171,7 @@ func (s *Server) repliesOf(a args) (any, error) {
 		return nil, fail("thread_not_found")
 	}
 	list := s.wiresLocked(c, a, func(m *Message) bool { return m.Root() == root.Root() })
-	// The root comes with every first page, however old it is.
+	// Every first page includes the root, however old it is.
 	if first := s.world.message(c.ID, root.Root()); first != nil && (len(list) == 0 || list[0].TS != first.TS) {
 		list = slices.Insert(list, 0, s.wireLocked(first))
 	}
@@ -181,7 +181,7 @@ func (s *Server) repliesOf(a args) (any, error) {
 	return out, nil
 }
 
-// history is a channel's messages outside of threads, newest first.
+// history returns a channel's messages outside threads, newest first.
 func (s *Server) history(a args) (any, error) {
 	c, err := s.readableLocked(a)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Server) readableLocked(a args) (*Channel, error) {
 	return c, nil
 }
 
-// wiresLocked are the messages between oldest and latest; s.Mu must be held.
+// wiresLocked returns the messages between oldest and latest; s.Mu must be held.
 func (s *Server) wiresLocked(c *Channel, a args, want func(*Message) bool) []wireMessage {
 	list := []wireMessage{}
 	same := a.flag("inclusive", false)

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// delivery is one thing on its way to the app, until it is acknowledged or
+// delivery is an event, interaction or command sent to the app, until it is acknowledged or
 // given up.
 type delivery struct {
 	kind    string // events_api, interactive, slash_commands
 	payload json.RawMessage
-	event   string // event_id, of events
+	event   string // event_id, for events
 	attempt int    // 0 for the first
-	reason  string // why it comes again
-	env     string // envelope id of this attempt
+	reason  string // reason of the redelivery
+	env     string // this attempt's envelope id
 	link    *link
 	sent    time.Time
 	timer   *time.Timer
-	reply   json.RawMessage // what came with the acknowledgement
+	reply   json.RawMessage // payload of the acknowledgement
 	*chattest.Ask
 }
 
-// ErrNotAcked is what a person sees as "operation failed": the app did not
-// acknowledge in time, or nobody listened.
+// ErrNotAcked is what a person sees as "operation failed": the app did not acknowledge in
+// time, or was not connected.
 var ErrNotAcked = errors.New("slacktest: the app did not acknowledge")
 
 // outer is the envelope of an event.
@@ -67,19 +67,19 @@ func (s *Server) eventLocked(name string, event any) {
 	s.sendLocked(&delivery{kind: "events_api", payload: body, event: id, Ask: chattest.NewAsk()})
 }
 
-// Event is one that was sent.
+// Event is an event that was sent.
 type Event struct {
 	ID, Name string
 	Payload  json.RawMessage
 }
 
-// Events are all that were sent, in order, each once.
+// Events returns all events that were sent, in order, without repetitions.
 func (s *Server) Events() []Event {
 	return chattest.Get(&s.Base, func() []Event { return slices.Clone(s.world.events) })
 }
 
-// Repeat sends events once more, in random order: those named by id, or all.
-// Each has its event_id, as if its acknowledgement had been lost.
+// Repeat sends events again, in random order: those with the given ids, or all. Each has
+// its original event_id, as if its acknowledgement had been lost.
 func (s *Server) Repeat(ids ...string) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Server) Repeat(ids ...string) {
 	}
 }
 
-// lostReason is the reason of a repeated event.
+// lostReason returns the reason of a redelivered event.
 func (s *Server) lostReason() string {
 	if s.opt.Endpoint != "" {
 		return "http_timeout"
@@ -98,8 +98,8 @@ func (s *Server) lostReason() string {
 	return "timeout"
 }
 
-// sendLocked puts d on its way. Events wait for a link, what a person waits
-// for does not; s.Mu must be held.
+// sendLocked sends d. Events wait for a link; anything that a person waits for doesn't.
+// s.Mu must be held.
 func (s *Server) sendLocked(d *delivery) {
 	if s.ClosedLocked() {
 		d.SettleLocked(chattest.ErrClosed)
@@ -131,7 +131,7 @@ func (s *Server) sendLocked(d *delivery) {
 	})
 }
 
-// missedLocked is for what was not acknowledged in time; s.Mu must be held.
+// missedLocked handles a delivery that was not acknowledged in time; s.Mu must be held.
 func (s *Server) missedLocked(d *delivery) {
 	if d.SettledLocked() {
 		return
@@ -143,7 +143,7 @@ func (s *Server) missedLocked(d *delivery) {
 	s.TouchLocked()
 }
 
-// againLocked repeats an event later, or tells the person that it failed;
+// againLocked schedules a redelivery of an event, or reports the failure to the person;
 // s.Mu must be held.
 func (s *Server) againLocked(d *delivery, reason string) {
 	if d.kind != "events_api" {
@@ -165,7 +165,7 @@ func (s *Server) againLocked(d *delivery, reason string) {
 	s.AfterLocked(after, func() { s.sendLocked(d) })
 }
 
-// ackLocked takes an acknowledgement; s.Mu must be held.
+// ackLocked handles an acknowledgement; s.Mu must be held.
 func (s *Server) ackLocked(env string, reply json.RawMessage, size int) {
 	d := s.pending[env]
 	switch {
@@ -176,7 +176,7 @@ func (s *Server) ackLocked(env string, reply json.RawMessage, size int) {
 		s.stats.Strange++
 		return
 	case size >= maxAck:
-		s.stats.TooBig++ // dropped: the timer goes on
+		s.stats.TooBig++ // dropped: the timer continues
 		return
 	}
 	delete(s.pending, env)
@@ -193,4 +193,4 @@ func (s *Server) tookLocked(took time.Duration) {
 	s.stats.MaxAck = max(s.stats.MaxAck, took)
 }
 
-const maxAck = 20_480 // bytes; Slack drops what is bigger
+const maxAck = 20_480 // bytes; Slack drops larger ones

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with calls of a method; see Fail.
+// Fault is a failure injected into calls of a method; see Fail.
 type Fault = chattest.Fault
 
-// Revoke makes every token fail from now on: token_revoked, account_inactive,
-// invalid_auth. An empty code makes them good again.
+// Revoke makes every token fail from now on: token_revoked, account_inactive, invalid_auth.
+// An empty code makes them valid again.
 func (s *Server) Revoke(code string) { s.Change(func() { s.dead = code }) }
 
-// RevokeBot makes the bot token alone fail, as Revoke does.
+// RevokeBot does the same for the bot token only.
 func (s *Server) RevokeBot(code string) { s.Change(func() { s.deadBot = code }) }
 
-// Uninstall takes the app out of the workspace: its bot token is dead, and it
-// is told so where it still listens. The app-level token and its links go on,
-// as they belong to the app and not to the installation.
+// Uninstall removes the app from the workspace: its bot token no longer works, and the app
+// gets an event if it is still connected. The app-level token and its links keep working,
+// because they belong to the app and not to the installation.
 func (s *Server) Uninstall() {
 	s.Change(func() {
 		s.deadBot = "account_inactive"
@@ -28,8 +28,8 @@ func (s *Server) Uninstall() {
 	})
 }
 
-// LimitEvents tells the app that it gets no events for a while, as Slack does
-// over 30,000 in an hour, or where most are not acknowledged.
+// LimitEvents informs the app that events are paused, as Slack does after more than 30,000
+// in an hour, or if most are not acknowledged.
 func (s *Server) LimitEvents() {
 	s.Change(func() {
 		s.sendLocked(&delivery{kind: "events_api", Ask: chattest.NewAsk(), payload: chattest.JSON(limitedEvents{
@@ -45,7 +45,7 @@ type limitedEvents struct {
 	App    string `json:"api_app_id"`
 }
 
-// faultForm writes the faults that have a form of Slack's own.
+// faultForm writes the faults in Slack's own form.
 func (s *Server) faultForm(w http.ResponseWriter) func(*Fault) bool {
 	return func(f *Fault) bool {
 		switch {
@@ -61,24 +61,24 @@ func (s *Server) faultForm(w http.ResponseWriter) func(*Fault) bool {
 	}
 }
 
-// Refusal is a call that was answered with an error.
+// Refusal is a call that returned an error.
 type Refusal = chattest.Refusal
 
-// Stats count what the app did, above all what it did wrong without noticing.
+// Stats count the app's actions, mainly mistakes that it doesn't notice.
 type Stats struct {
 	chattest.Counts
-	Acked     int // in time
-	Late      int // acknowledged after it
-	Strange   int // acknowledgements of nothing that was sent
-	TooBig    int // answers of 20 kB and over, which Slack drops
+	Acked     int // acknowledged in time
+	Late      int // acknowledged too late
+	Strange   int // acknowledgements of unknown envelopes
+	TooBig    int // responses of 20 kB or more, which Slack drops
 	Dropped   int // events given up after all retries
 	MaxAck    time.Duration
 	totalAck  time.Duration
 	Responses int // uses of response URLs
-	Downloads int // of files, failed ones too
+	Downloads int // of files, including failed ones
 }
 
-// MeanAck is how long an acknowledgement took on average.
+// MeanAck returns the average time until an acknowledgement.
 func (st Stats) MeanAck() time.Duration {
 	if st.Acked == 0 {
 		return 0
@@ -86,7 +86,7 @@ func (st Stats) MeanAck() time.Duration {
 	return st.totalAck / time.Duration(st.Acked)
 }
 
-// Stats are the counts up to now.
+// Stats returns the current counts.
 func (s *Server) Stats() Stats {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// File is one that was shared, or is being uploaded.
+// File is a file that was shared or is being uploaded.
 type File struct {
 	ID, Name, Title string
 	User            string
 	Content         []byte
-	Type            string // mimetype; empty: what the content looks like
+	Type            string // mimetype; if empty, detected from the content
 	Mode            string // hosted, snippet, external, tombstone, hidden_by_limit; empty: hosted
-	Access          string // file_access, such as check_file_info of Slack Connect: the rest is left to files.info
-	Size            int    // as it is announced; 0: the content's
-	URL             string // another url_private than that of the fake
+	Access          string // file_access, such as check_file_info of Slack Connect: the details are only in files.info
+	Size            int    // announced size; 0: that of the content
+	URL             string // another url_private than the fake's
 	length          int
 	sent, complete  bool
 	known           time.Time // when blocks may show it
@@ -39,7 +39,7 @@ type wireFile struct {
 	Access   string `json:"file_access,omitempty"`
 }
 
-// wire is f as Slack describes it; whole, as files.info does.
+// wire returns f in Slack's form; whole as in files.info.
 func (f *File) wire(url string, whole bool) wireFile {
 	if f.Access != "" && !whole {
 		return wireFile{ID: f.ID, Access: f.Access}
@@ -96,7 +96,7 @@ func (s *Server) uploadURL(a args) (any, error) {
 	return uploadTarget{UploadURL: s.URL() + "/upload/" + f.ID, FileID: f.ID}, nil
 }
 
-// serveUpload takes the bytes, bare or as the part "file" or "filename" of a form.
+// serveUpload accepts the bytes, bare or as the part "file" or "filename" of a form.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	var from io.Reader = http.MaxBytesReader(w, r.Body, maxUpload)
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
@@ -137,8 +137,8 @@ type completedFile struct {
 	Title string `json:"title,omitempty"`
 }
 
-// completeUpload shares files. The share comes a moment after the answer, and
-// the answer does not tell the message's ts.
+// completeUpload shares files. The share follows the response, which doesn't contain the
+// message's ts.
 func (s *Server) completeUpload(a args) (any, error) {
 	var list []completedFile
 	if json.Unmarshal([]byte(a["files"]), &list) != nil || len(list) == 0 {
@@ -198,8 +198,8 @@ func (s *Server) fileInfo(a args) (any, error) {
 	return oneFile{f.wire(s.URL(), true)}, nil
 }
 
-// sharedLocked is a file that the bot may see: its own, or one that was shared
-// in a conversation that it is in; s.Mu must be held.
+// sharedLocked returns a file that the bot may see: its own, or one shared in a
+// conversation that it is in; s.Mu must be held.
 func (s *Server) sharedLocked(id string) *File {
 	f := s.world.files[id]
 	if f == nil || f.User == Bot {
@@ -218,19 +218,18 @@ func (s *Server) sharedLocked(id string) *File {
 	return nil
 }
 
-// FileFault is what goes wrong with a download: first its Fault, without Error
-// and After, then the rest of it.
+// FileFault is a failure of a download: first its Fault, without Error and After, then the
+// other fields.
 type FileFault struct {
 	Fault
-	Page    bool   // a page to sign in on instead of the file, as without the scope
+	Page    bool   // a sign-in page instead of the file, as without the scope
 	To      string // a redirect
-	Endless bool   // a body that goes on until the client leaves
-	Cut     bool   // the connection ends in the midst of the file
-	Lie     []byte // other content than was announced
+	Endless bool   // a body that continues until the client closes
+	Cut     bool   // the connection ends in the middle of the file
+	Lie     []byte // content other than announced
 }
 
-// FailFile makes downloads of a file fail, in the order in which it was asked
-// for.
+// FailFile makes downloads of a file fail, in the order of the calls.
 func (s *Server) FailFile(id string, f FileFault) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -267,13 +266,13 @@ func (s *Server) deleteFile(a args) (any, error) {
 	return nothing{}, nil
 }
 
-// picturesLocked checks what a call shows of Slack's own files: they are there,
-// are pictures, and Slack has looked at them; s.Mu must be held.
+// picturesLocked checks a call's references to Slack files: that they exist, are pictures,
+// and are processed; s.Mu must be held.
 func (s *Server) picturesLocked(a args) error {
 	for name, code := range map[string]string{"blocks": "invalid_blocks", "view": "invalid_arguments"} {
 		var shown any
 		if json.Unmarshal(a.raw(name), &shown) != nil {
-			continue // it has none, or that is refused elsewhere
+			continue // there is none, or another check refuses it
 		}
 		if err := s.pictureLocked(shown, code, "/"+name); err != nil {
 			return err
@@ -310,7 +309,7 @@ func (s *Server) pictureLocked(part any, code, at string) error {
 	return nil
 }
 
-// File is a file that was shared or uploaded, by its id.
+// File returns a shared or uploaded file by its id.
 func (s *Server) File(id string) (File, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -321,8 +320,8 @@ func (s *Server) File(id string) (File, bool) {
 	return *f, true
 }
 
-// serveFile gives the content to who has the bot token, and a page of HTML to
-// who has not, as Slack does.
+// serveFile returns the content if the request has the bot token, otherwise an HTML page,
+// as Slack does.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	fault := s.fileFault(id)
@@ -349,12 +348,12 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sendFile sends content, or what the fault makes of it.
+// sendFile sends the content, as modified by the fault.
 func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, content []byte, fault FileFault) {
 	switch {
 	case fault.Cut:
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-		content = content[:len(content)/2] // the server notices, and ends the connection
+		content = content[:len(content)/2] // the server notices the missing half, and ends the connection
 	case fault.Lie != nil:
 		content = fault.Lie
 	}

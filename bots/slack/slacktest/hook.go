@@ -21,14 +21,14 @@ import (
 
 var hookPaths = map[string]string{"events_api": "/slack/events", "interactive": "/slack/interactions", "slash_commands": "/slack/commands"}
 
-// Sign is Slack's signature of a body.
+// Sign returns Slack's signature of a body.
 func Sign(secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "v0:%s:%s", timestamp, body)
 	return "v0=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// client posts to the app; it follows no redirect, as Slack doesn't.
+// client posts to the app; like Slack, it follows no redirects.
 var client = &http.Client{
 	Transport:     &http.Transport{DisableKeepAlives: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -76,22 +76,22 @@ func (s *Server) request(d *delivery) {
 		s.tookLocked(took)
 		reply := json.RawMessage(bytes.TrimSpace(resp.Body))
 		if len(reply) > 0 && !json.Valid(reply) {
-			reply = chattest.JSON(string(reply)) // a command may be answered with bare text
+			reply = chattest.JSON(string(reply)) // the response to a command may be plain text
 		}
 		d.reply = reply
 		d.SettleLocked(nil)
 	}
 }
 
-// HookAnswer is what the app answered in HTTP mode.
+// HookAnswer is the app's response in HTTP mode.
 type HookAnswer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// PostSigned posts a body to the app, signed now. A header that is given
-// already (a wrong signature, an old timestamp) is kept.
+// PostSigned posts a body to the app with a current signature. Headers that are already set
+// (a wrong signature, an old timestamp) are kept.
 func (s *Server) PostSigned(ctx context.Context, path string, header http.Header, body []byte) (HookAnswer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.opt.Endpoint+path, bytes.NewReader(body))
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Server) PostSigned(ctx context.Context, path string, header http.Header
 	return HookAnswer{Status: resp.StatusCode, Header: resp.Header, Body: answer}, nil
 }
 
-// Verify does the url_verification of the events endpoint.
+// Verify performs the url_verification of the events endpoint.
 func (s *Server) Verify(ctx context.Context) error {
 	const challenge = "3eZbrw1aB10"
 	body := chattest.JSON(verification{Type: "url_verification", Token: "fake-verification", Challenge: challenge})
@@ -125,15 +125,15 @@ func (s *Server) Verify(ctx context.Context) error {
 		return err
 	}
 	var answer verification
-	_ = json.Unmarshal(got.Body, &answer) // bare text is right too
+	_ = json.Unmarshal(got.Body, &answer) // plain text is valid too
 	if got.Status != http.StatusOK || answer.Challenge != challenge && string(bytes.TrimSpace(got.Body)) != challenge {
 		return fmt.Errorf("slacktest: the events endpoint answered %d %.100q instead of the challenge", got.Status, got.Body)
 	}
 	return nil
 }
 
-// CheckCertificate looks at the address of commands as Slack does now and then:
-// without a signature, and for nothing but a 200.
+// CheckCertificate checks the command URL as Slack does from time to time: without a
+// signature, and expecting only a 200.
 func (s *Server) CheckCertificate(ctx context.Context) error {
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "X-Slack-Signature": {"none"}}
 	got, err := s.PostSigned(ctx, hookPaths["slash_commands"], header, []byte("token=fake-verification&ssl_check=1"))
@@ -149,7 +149,7 @@ type verification struct {
 	Challenge string `json:"challenge"`
 }
 
-// formOf turns a flat JSON object into a form.
+// formOf converts a flat JSON object to a form.
 func formOf(payload json.RawMessage) []byte {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(payload, &fields) // our own struct

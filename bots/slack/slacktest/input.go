@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// layout is a block as far as people act on it.
+// layout is the part of a block that people act on.
 type layout struct {
 	Type           string            `json:"type"`
 	BlockID        string            `json:"block_id"`
@@ -53,7 +53,7 @@ type part struct {
 	MaxItems  int `json:"max_selected_items"`
 }
 
-// choice is an option; raw is how the app wrote it.
+// choice is an option; raw is its form from the app.
 type choice struct {
 	Value string
 	raw   json.RawMessage
@@ -70,7 +70,7 @@ func (c *choice) UnmarshalJSON(b []byte) error {
 
 func (c choice) MarshalJSON() ([]byte, error) { return c.raw, nil }
 
-// value is what stands in an input, or what a press carries.
+// value is the content of an input, or the payload of a press.
 type value struct {
 	Type          string          `json:"type"`
 	Value         json.RawMessage `json:"value,omitempty"`
@@ -93,20 +93,20 @@ func (v value) empty() bool {
 		len(v.Users)+len(v.Channels)+len(v.Conversations) == 0 && v.DateTime == 0
 }
 
-// spot is an interactive element with its place.
+// spot is an interactive element with its position.
 type spot struct {
 	part
 	block    string
 	input    bool // in an input block
 	optional bool
-	dispatch bool // an input that tells of each change
+	dispatch bool // an input that reports each change
 }
 
-// spots are the interactive elements of blocks. Slack makes up the ids that
-// the app left out; here they come from the place, so that they stay.
+// spots returns the interactive elements of blocks. Slack generates ids that the app left
+// out; here they are derived from the position, so that they stay the same.
 func spots(blocks json.RawMessage) []spot {
 	var list []layout
-	_ = json.Unmarshal(blocks, &list) // they were checked
+	_ = json.Unmarshal(blocks, &list) // checked before
 	var out []spot
 	for i, b := range list {
 		if b.BlockID == "" {
@@ -116,7 +116,7 @@ func spots(blocks json.RawMessage) []spot {
 		for _, raw := range b.Raw {
 			var p part
 			if b.Type == "actions" || b.Type == "context_actions" {
-				_ = json.Unmarshal(raw, &p) // it was checked
+				_ = json.Unmarshal(raw, &p) // checked before
 				parts = append(parts, p)
 			}
 		}
@@ -136,8 +136,7 @@ func spots(blocks json.RawMessage) []spot {
 	return out
 }
 
-// findSpot looks an element up by "block_id/action_id", by action_id, or by
-// the text on it.
+// findSpot finds an element by "block_id/action_id", by action_id, or by its text.
 func findSpot(blocks json.RawMessage, name string) (spot, error) {
 	list := spots(blocks)
 	for _, same := range []func(spot) bool{
@@ -162,7 +161,7 @@ func labelOf(raw json.RawMessage) string {
 	return t.Text
 }
 
-// initialState is what stands in the inputs before anybody types.
+// initialState returns the initial content of the inputs.
 func initialState(blocks json.RawMessage) state {
 	st := state{Values: map[string]map[string]value{}}
 	for _, p := range spots(blocks) {
@@ -174,7 +173,7 @@ func initialState(blocks json.RawMessage) state {
 	return st
 }
 
-// clone is for answers, which are written while people type on.
+// clone returns a copy for responses, which are written while people type.
 func (st state) clone() state {
 	out := state{Values: map[string]map[string]value{}}
 	for block, values := range st.Values {
@@ -216,8 +215,8 @@ func (p part) initial() value {
 	return v
 }
 
-// fill is what the element holds after a person gave these values, refused as
-// the client would refuse them.
+// fill returns the element's content after a person entered these values, or the client's
+// error.
 func (p part) fill(given []string) (value, error) {
 	v := value{Type: p.Type}
 	first := ""
@@ -282,7 +281,7 @@ func (p part) fill(given []string) (value, error) {
 	return v, err
 }
 
-// choice is an option by its value, or by the beginning of one that ends in *.
+// choice returns an option by its value, or by a prefix that ends in *.
 func (p part) choice(value string) (choice, error) {
 	all := slices.Clone(p.Options)
 	for _, g := range p.Groups {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// interaction is the payload of everything that people press.
+// interaction is the payload of a press, a dialog or a shortcut.
 type interaction struct {
 	Type        string            `json:"type"`
 	Team        interTeam         `json:"team"`
@@ -73,7 +73,7 @@ type pressed struct {
 	Type     string          `json:"type"`
 }
 
-// interactionLocked begins the payload of what a user does; s.Mu must be held.
+// interactionLocked begins the payload of a user's action; s.Mu must be held.
 func (s *Server) interactionLocked(kind, user, view string) (interaction, error) {
 	u := s.world.user(user)
 	if u == nil {
@@ -83,7 +83,7 @@ func (s *Server) interactionLocked(kind, user, view string) (interaction, error)
 		AppID: App, Token: "fake-verification", TriggerID: s.triggerLocked(user, view)}, nil
 }
 
-// channelOf is a channel's part of a payload.
+// channelOf returns the channel part of a payload.
 func channelOf(c *Channel) *interChannel {
 	name := c.Name
 	switch {
@@ -95,8 +95,8 @@ func channelOf(c *Channel) *interChannel {
 	return &interChannel{ID: c.ID, Name: name}
 }
 
-// ask sends a payload and waits for its acknowledgement. It is made with s.Mu
-// held; where that makes none, nobody is asked.
+// ask sends a payload and waits for its acknowledgement. payload is called with s.Mu held;
+// if it returns none, nothing is sent.
 func (s *Server) ask(ctx context.Context, kind string, payload func() (any, error)) (json.RawMessage, error) {
 	d := &delivery{kind: kind, Ask: chattest.NewAsk()}
 	err := s.Try(func() error {
@@ -114,19 +114,19 @@ func (s *Server) ask(ctx context.Context, kind string, payload func() (any, erro
 	return d.reply, err
 }
 
-// askInteractive is ask where nothing comes with the acknowledgement.
+// askInteractive is ask without a payload in the acknowledgement.
 func (s *Server) askInteractive(ctx context.Context, payload func() (any, error)) error {
 	_, err := s.ask(ctx, "interactive", payload)
 	return err
 }
 
-// Press presses a button of a message and waits until the app acknowledged.
-// The action is an action_id, "block_id/action_id", or the button's text.
+// Press presses a button of a message and waits for the app's acknowledgement. The action
+// is an action_id, "block_id/action_id", or the button's text.
 func (s *Server) Press(ctx context.Context, user string, m Message, action string) error {
 	return s.Choose(ctx, user, m, action)
 }
 
-// Choose picks values in a select, or other element, of a message.
+// Choose selects values in a select or another element of a message.
 func (s *Server) Choose(ctx context.Context, user string, m Message, action string, values ...string) error {
 	return s.askInteractive(ctx, func() (any, error) { return s.pressLocked(user, m, action, values) })
 }
@@ -159,7 +159,7 @@ func (s *Server) pressLocked(user string, m Message, action string, values []str
 	return out, nil
 }
 
-// actionLocked is the actions of one press; s.Mu must be held.
+// actionLocked returns the actions of one press; s.Mu must be held.
 func (s *Server) actionLocked(p spot, values []string) ([]json.RawMessage, error) {
 	at := s.stampLocked()
 	if p.Type == "button" || p.Type == "icon_button" || p.Type == "workflow_button" {
@@ -172,7 +172,7 @@ func (s *Server) actionLocked(p spot, values []string) ([]json.RawMessage, error
 	return []json.RawMessage{chattest.JSON(chosen{value: v, ActionID: p.ActionID, BlockID: p.block, ActionTS: at})}, nil
 }
 
-// chosen is an entry of actions of what is not a button.
+// chosen is an entry of actions for an element other than a button.
 type chosen struct {
 	value
 	ActionID string `json:"action_id"`
@@ -180,7 +180,7 @@ type chosen struct {
 	ActionTS string `json:"action_ts"`
 }
 
-// Views are a user's open dialogs, the top one last.
+// Views returns a user's open dialogs, the top one last.
 func (s *Server) Views(user string) []View {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -191,7 +191,7 @@ func (s *Server) Views(user string) []View {
 	return list
 }
 
-// Home is a user's App Home, and whether there is one.
+// Home returns a user's App Home, and whether there is one.
 func (s *Server) Home(user string) (View, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -207,7 +207,7 @@ func (v *View) cloneLocked() View {
 	return out
 }
 
-// openViewLocked is a view that the user sees; s.Mu must be held.
+// openViewLocked returns a view that the user sees; s.Mu must be held.
 func (s *Server) openViewLocked(user, view string) (*View, error) {
 	v := s.views[view]
 	if v == nil || v.User != user || v.Type == "modal" && !slices.Contains(s.world.stacks[user], v) {
@@ -216,8 +216,7 @@ func (s *Server) openViewLocked(user, view string) (*View, error) {
 	return v, nil
 }
 
-// PressView presses a button in a dialog or in App Home, or picks values
-// there.
+// PressView presses a button in a dialog or in App Home, or selects values there.
 func (s *Server) PressView(ctx context.Context, user, view, action string, values ...string) error {
 	return s.askInteractive(ctx, func() (any, error) {
 		v, err := s.openViewLocked(user, view)
@@ -252,7 +251,7 @@ func (s *Server) PressView(ctx context.Context, user, view, action string, value
 	})
 }
 
-// Refused are the errors that the app showed at the inputs of a dialog.
+// Refused are the errors that the app showed at a dialog's inputs.
 type Refused map[string]string
 
 func (r Refused) Error() string {
@@ -263,17 +262,17 @@ func (r Refused) Error() string {
 	return "slacktest: the app refused the dialog: " + strings.Join(list, "; ")
 }
 
-// viewAnswer is what an app may answer a submission with.
+// viewAnswer is a possible response of an app to a submission.
 type viewAnswer struct {
 	Action string            `json:"response_action"`
 	Errors map[string]string `json:"errors"`
 	View   json.RawMessage   `json:"view"`
 }
 
-// Submit presses a dialog's submit button with these values, by
-// "block_id/action_id", action_id or block_id; inputs that are not named keep
-// what stands in them. The error is a [Refused] if the app found the input
-// wrong, [ErrNotAcked] if it said nothing: then the dialog stays open.
+// Submit presses a dialog's submit button with these values, by "block_id/action_id",
+// action_id or block_id; other inputs keep their content. The error is a [Refused] if the
+// app rejected the input, and [ErrNotAcked] if it didn't respond; then the dialog stays
+// open.
 func (s *Server) Submit(ctx context.Context, user, view string, values map[string][]string) error {
 	var v *View
 	reply, err := s.ask(ctx, "interactive", func() (payload any, err error) {
@@ -292,8 +291,7 @@ func (s *Server) Submit(ctx context.Context, user, view string, values map[strin
 	return s.Try(func() error { return s.answeredLocked(v, answer) })
 }
 
-// submissionLocked fills the inputs in and makes the payload; s.Mu must be
-// held.
+// submissionLocked fills in the inputs and returns the payload; s.Mu must be held.
 func (s *Server) submissionLocked(v *View, values map[string][]string) (any, error) {
 	if v.Submit == "" {
 		return nil, fmt.Errorf("slacktest: view %s has no submit button", v.ID)
@@ -324,8 +322,8 @@ func (s *Server) submissionLocked(v *View, values map[string][]string) (any, err
 	if err != nil {
 		return nil, err
 	}
-	// A dialog comes from where its person is: in a channel that workspaces
-	// share that is their own one. The view says whose the app is.
+	// A dialog comes from its person's workspace, which may differ in a shared channel. The
+	// view has the app's workspace.
 	out.Team.ID = out.User.TeamID
 	w := v.sent()
 	out.View = &w
@@ -362,7 +360,7 @@ func (s *Server) answeredLocked(v *View, answer viewAnswer) error {
 	return nil
 }
 
-// closeLocked takes a view from its stack; s.Mu must be held.
+// closeLocked removes a view from its stack; s.Mu must be held.
 func (s *Server) closeLocked(v *View) {
 	s.world.stacks[v.User] = slices.DeleteFunc(slices.Clone(s.world.stacks[v.User]), func(o *View) bool { return o == v })
 }
@@ -389,7 +387,7 @@ func (s *Server) CloseView(ctx context.Context, user, view string) error {
 	})
 }
 
-// Shortcut runs a message shortcut, or with an empty message a global one.
+// Shortcut runs a message shortcut or, with an empty message, a global one.
 func (s *Server) Shortcut(ctx context.Context, user string, m Message, callback string) error {
 	return s.askInteractive(ctx, func() (any, error) {
 		got, kind := s.world.message(m.Channel, m.TS), "message_action"

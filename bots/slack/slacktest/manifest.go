@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// manifest is an app manifest as far as it matters here. Pointers tell what
-// was left out, which Slack takes for something else than false.
+// manifest is the relevant part of an app manifest. Pointers distinguish missing fields,
+// which Slack doesn't treat as false.
 type manifest struct {
 	Features struct {
 		AppHome struct {
@@ -53,7 +53,7 @@ type manifest struct {
 	} `json:"settings"`
 }
 
-// eventScopes are the scopes that a subscription needs; one of them is enough.
+// eventScopes are the scopes for a subscription; one of them is enough.
 var eventScopes = map[string][]string{
 	"app_mention":                      {"app_mentions:read"},
 	"message.channels":                 {"channels:history"},
@@ -74,10 +74,9 @@ var eventScopes = map[string][]string{
 	"agent_session_title_changed":      nil,
 }
 
-// FromManifest are the Options of an app that was made from this manifest, so
-// that a test sees whether the scopes and events in it are enough. The error
-// names all that Slack would refuse, or would understand otherwise than it
-// looks.
+// FromManifest returns the Options of an app created from this manifest, so that a test
+// shows whether its scopes and events are sufficient. The error lists everything that Slack
+// would refuse, or would interpret unexpectedly.
 func FromManifest(raw []byte) (Options, error) {
 	var m manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -91,7 +90,7 @@ func FromManifest(raw []byte) (Options, error) {
 	return opt, nil
 }
 
-// features are the faults of what people see of the app.
+// features returns the mistakes in the app's visible features.
 func (m *manifest) features() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	f := m.Features
@@ -127,7 +126,7 @@ func (m *manifest) features() (wrong []string) {
 	return wrong
 }
 
-// subscriptions are scopes that are missing or doubled.
+// subscriptions returns missing and duplicate scopes.
 func (m *manifest) subscriptions() (wrong []string) {
 	scopes := m.OAuth.Scopes.Bot
 	need := func(what string, oneOf []string) {
@@ -160,7 +159,7 @@ func (m *manifest) subscriptions() (wrong []string) {
 	return wrong
 }
 
-// addresses: without Socket Mode Slack needs to know where the app is.
+// addresses checks the request URLs, which Slack needs without Socket Mode.
 func (m *manifest) addresses() (wrong []string) {
 	s := m.Settings
 	if !s.Interactivity.Enabled {

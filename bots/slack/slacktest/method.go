@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// method is one row of the Web API.
+// method is a method of the Web API.
 type method struct {
-	scopes []string // one of them is enough; none: every bot token may
-	tier   int      // 1 to 4; 0: a rule of its own, or none
-	app    bool     // takes the app-level token
+	scopes []string // one of them is enough; none: every bot token may call it
+	tier   int      // 1 to 4; 0: another rule, or none
+	app    bool     // requires the app-level token
 	run    func(*Server, args) (any, error)
 }
 
@@ -75,17 +75,17 @@ var (
 	historyScopes = []string{"channels:history", "groups:history", "im:history", "mpim:history"}
 )
 
-// scopeOf is the scope of a family ("read", "history") that a channel needs.
+// scopeOf returns the scope of a family ("read", "history") for a channel.
 func scopeOf(c *Channel, family string) string {
 	return map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}[c.kind()] + ":" + family
 }
 
-// failure is an answer with ok false.
+// failure is a response with ok false.
 type failure struct {
 	Code     string
-	Messages []string      // of response_metadata
-	Needed   string        // of missing_scope
-	after    time.Duration // of a 429
+	Messages []string      // for response_metadata
+	Needed   string        // for missing_scope
+	after    time.Duration // for a 429
 }
 
 func (f *failure) Error() string {
@@ -104,7 +104,7 @@ type metadata struct {
 // args are a call's arguments; nested ones are JSON.
 type args map[string]string
 
-// raw is an argument that is JSON, nil if it was not given.
+// raw returns an argument that is JSON, nil if it is missing.
 func (a args) raw(name string) json.RawMessage {
 	if v := strings.TrimSpace(a[name]); v != "" && v != "null" {
 		return json.RawMessage(v)
@@ -122,7 +122,7 @@ func (a args) flag(name string, absent bool) bool {
 	return absent
 }
 
-// limit is the page size that was asked for.
+// limit returns the requested page size.
 func (a args) limit(most int) int {
 	n, err := strconv.Atoi(a["limit"])
 	if err != nil || n < 1 {
@@ -131,7 +131,7 @@ func (a args) limit(most int) int {
 	return min(n, most)
 }
 
-// page cuts a list at limit and cursor.
+// page returns the page of a list given by limit and cursor.
 func page[T any](a args, list []T, most int) ([]T, metadata) {
 	from, err := strconv.Atoi(strings.TrimPrefix(a["cursor"], "c"))
 	if err != nil || from < 0 || from > len(list) {
@@ -145,13 +145,13 @@ func page[T any](a args, list []T, most int) ([]T, metadata) {
 	return list[from:to], meta
 }
 
-const maxBody = 1 << 20 // of a Web API call; Slack's own is undocumented
+const maxBody = 1 << 20 // for a Web API call; Slack's own limit is undocumented
 
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	a, err := readArgs(w, r)
 	m, known := methods[name]
-	s.Arrive(s.opt.Now(), "", rateKey(name, a)) // calls of one method are under way together
+	s.Arrive(s.opt.Now(), "", rateKey(name, a)) // calls of one method may overlap
 	s.ServeCall(w, r, chattest.Call{
 		Name: name, Fault: s.faultForm(w),
 		Do: func() (any, error) {
@@ -212,7 +212,7 @@ func (s *Server) allowLocked(name string, m method, token string, a args) error 
 	return s.rateLocked(rateKey(name, a), perMinute[m.tier], time.Minute)
 }
 
-// rateKey is what a call counts against.
+// rateKey returns what a call counts against.
 func rateKey(name string, a args) string {
 	if name == "chat.postMessage" {
 		return name + " " + a["channel"]
@@ -222,7 +222,7 @@ func rateKey(name string, a args) string {
 
 func (s *Server) scopeLocked(scope string) bool { return slices.Contains(s.opt.Scopes, scope) }
 
-// needLocked refuses what lacks a scope; s.Mu must be held.
+// needLocked refuses a call that lacks a scope; s.Mu must be held.
 func (s *Server) needLocked(scope string) error {
 	if s.scopeLocked(scope) {
 		return nil
@@ -230,7 +230,7 @@ func (s *Server) needLocked(scope string) error {
 	return &failure{Code: "missing_scope", Needed: scope}
 }
 
-// rateLocked lets n calls pass in each window; s.Mu must be held.
+// rateLocked allows n calls in each window; s.Mu must be held.
 func (s *Server) rateLocked(key string, n int, window time.Duration) error {
 	now := s.opt.Now()
 	recent := slices.DeleteFunc(s.rates[key], func(t time.Time) bool { return now.Sub(t) >= window })
@@ -251,7 +251,7 @@ func token(r *http.Request, a args) string {
 	return a["token"]
 }
 
-// readArgs takes a form, a multipart form or JSON.
+// readArgs decodes a form, a multipart form or JSON.
 func readArgs(w http.ResponseWriter, r *http.Request) (args, error) {
 	a := args{}
 	body, err := chattest.ReadBody(w, r, maxBody)
@@ -264,7 +264,7 @@ func readArgs(w http.ResponseWriter, r *http.Request) (args, error) {
 	case err != nil:
 		return a, fail("invalid_form_data")
 	case !isJSON || string(body.JSON) == "null" || len(body.JSON) == 0:
-		return a, nil // null is slack-go's way to say nothing
+		return a, nil // slack-go sends null for no arguments
 	}
 	var values map[string]json.RawMessage
 	if json.Unmarshal(body.JSON, &values) != nil {
@@ -280,7 +280,7 @@ func readArgs(w http.ResponseWriter, r *http.Request) (args, error) {
 	return a, nil
 }
 
-// writeAnswer writes {"ok":…} with the fields of the answer, or of the failure.
+// writeAnswer writes {"ok":…} with the fields of the response or the failure.
 func writeAnswer(w http.ResponseWriter, scopes []string, answer any, err error) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	if err == nil {
@@ -319,7 +319,7 @@ func writeAnswer(w http.ResponseWriter, scopes []string, answer any, err error) 
 	_ = json.NewEncoder(w).Encode(out) // the client is gone
 }
 
-// spliceOK puts "ok":true before the fields of a struct.
+// spliceOK inserts "ok":true before the fields of a struct.
 func spliceOK(answer any) ([]byte, error) {
 	if answer == nil {
 		return []byte(`{"ok":true}`), nil

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Said is a message that a person writes.
+// Said is a person's message.
 type Said struct {
 	User, Channel string
-	Thread        string // ts of the thread's root; empty: a new one
-	Text          string // as the client sends it: see [Server.Typed]
+	Thread        string // ts of the thread's root; empty for a new one
+	Text          string // as sent by the client: see [Server.Typed]
 	Blocks        json.RawMessage
 	Attachments   json.RawMessage
 	Files         []File
-	BotID         string // of a message by another app; filled in for its user
+	BotID         string // for a message of another app; filled in for its user
 	Subtype       string
 }
 
-// Post is what all of saying comes down to.
+// Post posts a message; the other methods for messages use it.
 func (s *Server) Post(said Said) (Message, error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -66,27 +66,27 @@ func (s *Server) Say(user, channel, text string) (Message, error) {
 	return s.Post(Said{User: user, Channel: channel, Text: text})
 }
 
-// Reply writes in the thread of a message.
+// Reply writes in a message's thread.
 func (s *Server) Reply(user string, to Message, text string) (Message, error) {
 	return s.Post(Said{User: user, Channel: to.Channel, Thread: to.Root(), Text: text})
 }
 
-// Mention writes to nize in a channel.
+// Mention writes a message that mentions nize in a channel.
 func (s *Server) Mention(user, channel, text string) (Message, error) {
 	return s.Say(user, channel, "<@"+Bot+"> "+text)
 }
 
-// DM writes to nize alone.
+// DM writes in the user's direct conversation with nize.
 func (s *Server) DM(user, text string) (Message, error) {
 	return s.Say(user, s.DMChannel(user), text)
 }
 
-// DMChannel is a user's direct conversation with nize.
+// DMChannel returns a user's direct conversation with nize.
 func (s *Server) DMChannel(user string) string {
 	return chattest.Get(&s.Base, func() string { return s.world.direct(user, Bot).ID })
 }
 
-// Join puts a user into a channel, Leave takes them out.
+// Join adds a user to a channel; Leave removes them.
 func (s *Server) Join(user, channel string) error { return s.member(user, channel, true) }
 
 // Leave is Join's opposite.
@@ -113,8 +113,8 @@ func (s *Server) member(user, channel string, in bool) error {
 	})
 }
 
-// event is any that is not a message, with what those that nize may subscribe to
-// have.
+// event is an event other than a message, with the fields of those that nize may subscribe
+// to.
 type event struct {
 	Type        string           `json:"type"`
 	User        any              `json:"user,omitempty"`
@@ -139,7 +139,7 @@ type revoked struct {
 	Bot   []string `json:"bot"`
 }
 
-// assistantThread is what a thread of the older view is about.
+// assistantThread is the context of a thread in the older view.
 type assistantThread struct {
 	User     string     `json:"user_id"`
 	Context  channelRef `json:"context"`
@@ -152,7 +152,7 @@ type channelRef struct {
 	Team    string `json:"team_id"`
 }
 
-// appContext is what somebody looks at.
+// appContext is what a person is looking at.
 type appContext struct {
 	Entities []contextEntity `json:"entities"`
 }
@@ -163,7 +163,7 @@ type contextEntity struct {
 	Team  string `json:"team_id"`
 }
 
-// happenedLocked tells the app of an event that is not a message; s.Mu must be held.
+// happenedLocked sends the app an event that is not a message; s.Mu must be held.
 func (s *Server) happenedLocked(name string, e event) {
 	e.Type = name
 	if e.EventTS == "" {
@@ -172,9 +172,9 @@ func (s *Server) happenedLocked(name string, e event) {
 	s.eventLocked(name, e)
 }
 
-// Edit changes what a person wrote, Delete takes it away. As in Slack, an edit
-// that leaves the app mentioned is a new app_mention of the same message, with
-// edited, besides the message_changed.
+// Edit changes a person's message. As in Slack, if the edited message mentions the app,
+// there is a new app_mention for the same message, with edited, in addition to the
+// message_changed.
 func (s *Server) Edit(m Message, text string) error {
 	return s.onMessage(m, func(got *Message) {
 		before := s.wireLocked(got)
@@ -202,16 +202,16 @@ func (s *Server) onMessage(m Message, do func(*Message)) error {
 	})
 }
 
-// LockThread is an admin who lets nobody reply to a message any more.
+// LockThread makes an admin forbid replies to a message.
 func (s *Server) LockThread(m Message) {
 	s.Change(func() { s.world.locked[m.Channel+"/"+m.Root()] = true })
 }
 
-// OpenHome is a user who looks at the app's Home tab.
+// OpenHome makes a user look at the app's Home tab.
 func (s *Server) OpenHome(user string) { s.openTab(user, "home") }
 
-// OpenDM is a user who opens the direct conversation. With an older app it
-// begins an assistant thread, whose ts is returned.
+// OpenDM makes a user open the direct conversation. With an older app this begins an
+// assistant thread, whose ts is returned.
 func (s *Server) OpenDM(user string) (ts string) {
 	s.openTab(user, "messages")
 	if !s.opt.Assistant {
@@ -237,8 +237,8 @@ func (s *Server) openTab(user, tab string) {
 	})
 }
 
-// Look is a user with the agent open beside a channel: app_context_changed, or
-// the older assistant_thread_context_changed of a thread.
+// Look makes a user open the agent beside a channel: app_context_changed, or the older
+// assistant_thread_context_changed of a thread.
 func (s *Server) Look(user, at, thread string) {
 	s.Change(func() {
 		dm := s.world.direct(user, Bot).ID
@@ -250,8 +250,8 @@ func (s *Server) Look(user, at, thread string) {
 	})
 }
 
-// StopSession presses Slack's own Stop button, which is there while a session
-// is processing: Slack ends the thread's streams, and tells the app.
+// StopSession presses Slack's own Stop button, which exists while a session is processing:
+// Slack ends the thread's streams and informs the app.
 func (s *Server) StopSession(user, channel, thread string) error {
 	return s.Try(func() error {
 		if s.world.session(channel, thread).Status != "processing" || !slices.Contains(s.opt.Events, "agent_session_stopped") {
@@ -269,7 +269,7 @@ func (s *Server) StopSession(user, channel, thread string) error {
 	})
 }
 
-// RenameSession is a user who gives a thread another title.
+// RenameSession makes a user change a thread's title.
 func (s *Server) RenameSession(user, channel, thread, title string) {
 	s.Change(func() {
 		session := s.world.session(channel, thread)
@@ -278,7 +278,7 @@ func (s *Server) RenameSession(user, channel, thread, title string) {
 	})
 }
 
-// rich is one element of the block that the client makes of a typed text.
+// rich is an element of the block that the client makes from typed text.
 type rich struct {
 	Type   string `json:"type"`
 	Text   string `json:"text,omitempty"`
@@ -290,8 +290,8 @@ type rich struct {
 	Inside []rich `json:"elements,omitempty"`
 }
 
-// richLocked is the rich_text block that the client sends with a text; s.Mu
-// must be held.
+// richLocked returns the rich_text block that the client sends with a text; s.Mu must be
+// held.
 func (s *Server) richLocked(typed string) json.RawMessage {
 	unescape := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 	var parts []rich

@@ -7,31 +7,30 @@ import (
 	"strings"
 )
 
-// Effects, each list sorted and without repetitions, are what a message does besides being read: what text from outside
-// must never do.
+// Effects are a message's effects besides being read, which text from outside must never
+// have. Each list is sorted and without duplicates.
 type Effects struct {
-	Users     []string // who would be notified
-	Groups    []string // user groups that would be
+	Users     []string // users who would be notified
+	Groups    []string // user groups that would be notified
 	Broadcast []string // here, channel, everyone
-	Links     []string // that can be clicked, written by hand or found by Slack
-	Unfurls   bool     // links would be fetched and shown
-	Format    []string // formatting found in the text: bold, italic, strike, code, pre, quote
+	Links     []string // clickable ones, explicit or detected by Slack
+	Unfurls   bool     // links would be unfurled
+	Format    []string // formatting in the text: bold, italic, strike, code, pre, quote
 	Emoji     []string
 }
 
-// Pings says whether somebody would be notified.
+// Pings reports whether anyone would be notified.
 func (e Effects) Pings() bool { return len(e.Users)+len(e.Groups)+len(e.Broadcast) > 0 }
 
-// Effects of the message as it stands: of its blocks, or of its text where it
-// has none, since the text beside blocks is for notifications only (but its
-// mentions do count).
+// Effects returns the effects of the message's blocks, or of its text if it has none,
+// because the text beside blocks is only used for notifications (but its mentions count).
 func (m Message) Effects() Effects {
 	var e Effects
 	if m.Mrkdwn {
 		e.mrkdwn(m.Text, !m.Plain, len(m.Blocks) == 0)
 	}
 	var blocks []json.RawMessage
-	_ = json.Unmarshal(m.Blocks, &blocks) // none is none
+	_ = json.Unmarshal(m.Blocks, &blocks) // invalid blocks count as none
 	for _, b := range blocks {
 		e.walk(b)
 	}
@@ -68,7 +67,7 @@ type node struct {
 
 func (e *Effects) walk(raw json.RawMessage) {
 	var n node
-	// A style may be a word (of a button) or an object (of rich text).
+	// A style may be a string (of a button) or an object (of rich text).
 	if json.Unmarshal(raw, &n) != nil && n.Type == "" {
 		return
 	}
@@ -113,7 +112,7 @@ func (e *Effects) walk(raw json.RawMessage) {
 
 func asText(raw json.RawMessage) string {
 	var v string
-	_ = json.Unmarshal(raw, &v) // an object is no text
+	_ = json.Unmarshal(raw, &v) // an object is not a text
 	return v
 }
 
@@ -138,10 +137,10 @@ var (
 	}
 )
 
-// mrkdwn reads Slack's own markup. linked: bare URLs become links too; seen:
-// people see this text, so its formatting counts.
+// mrkdwn parses Slack's markup. linked: bare URLs become links too; seen: people see this
+// text, so its formatting counts.
 func (e *Effects) mrkdwn(text string, linked, seen bool) {
-	// References work within code too; only formatting does not.
+	// References work within code too; formatting doesn't.
 	for _, m := range angle.FindAllStringSubmatch(text, -1) {
 		e.reference(m[1])
 	}
@@ -173,7 +172,7 @@ func (e *Effects) mrkdwn(text string, linked, seen bool) {
 	}
 }
 
-// reference is what stands between < and >.
+// reference handles the text between < and >.
 func (e *Effects) reference(ref string) {
 	target, _, _ := strings.Cut(ref, "|")
 	switch {
@@ -201,8 +200,8 @@ var (
 	}
 )
 
-// markdown reads a markdown block: standard Markdown, in which Slack's
-// references work too.
+// markdown parses a markdown block: standard Markdown, in which Slack's references work
+// too.
 func (e *Effects) markdown(text string) {
 	for _, m := range angle.FindAllStringSubmatch(text, -1) {
 		e.reference(m[1])
@@ -229,16 +228,15 @@ func (e *Effects) markdown(text string) {
 	}
 }
 
-// mentions says whether m mentions a user, in its text or only in its blocks.
+// mentions reports whether m mentions a user, in its text or only in its blocks.
 func mentions(m *Message, user string) bool {
 	found := *m
 	found.Mrkdwn = true
 	return slices.Contains(found.Effects().Users, user)
 }
 
-// Typed is what Slack's client makes of what a person types: & < > are
-// escaped, @name, #channel, @here and URLs become references. wrap says
-// whether bare URLs are put in angle brackets.
+// Typed returns what Slack's client makes of typed text: & < > are escaped; @name,
+// #channel, @here and URLs become references. wrap puts bare URLs in angle brackets.
 func (s *Server) Typed(typed string) string {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

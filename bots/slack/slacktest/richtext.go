@@ -5,8 +5,8 @@ import (
 	"nize/bots/chattest"
 )
 
-// richText checks a rich_text block. Lists may not hold lists, and quotes no
-// quotes, so it has no depth.
+// richText checks a rich_text block. Lists can't contain lists, nor quotes quotes, so
+// nesting is limited.
 func richText(c *chattest.Checker, at string, raw json.RawMessage) {
 	inline := list(0, 1000, one(inlineKinds))
 	section := object(fields{"type!": anything, "elements!": inline})

@@ -1,31 +1,29 @@
-// Package slacktest is a fake Slack: a workspace in memory with the Web API, Socket Mode and the
-// HTTP mode. Through its Go API a test, or the page of `nizectl dev slack`, acts as the people
-// in it.
+// Package slacktest is a fake Slack: a workspace in memory with the Web API, Socket Mode
+// and the HTTP mode. Through its Go API a test, or the page of `nizectl dev slack`, acts as
+// the people in it.
 //
-// # What it is for
+// # Purpose
 //
-// Tests and developers meet Slack's limits here and not in front of a team. So
-// it refuses what Slack refuses, with Slack's codes: Block Kit is checked
-// field by field (block.go), methods ask for their scopes and tiers
-// (method.go), trigger ids, response URLs and streams end when Slack's do. It
-// knows nothing of nize and nothing of the library that the adapter uses, so
-// that a mistake of either shows.
+// Tests and developers should meet Slack's limits here rather than in front of a team. So
+// it refuses what Slack refuses, with Slack's error codes: Block Kit is checked field by
+// field (block.go), methods require their scopes and have rate tiers (method.go), and
+// trigger ids, response URLs and streams expire as Slack's do. It depends neither on nize
+// nor on the library that the adapter uses, so that mistakes on either side show.
 //
-// # How it is built
+// # Structure
 //
-//	people.go   what persons do ──► deliver.go  events, interactions, commands
+//	people.go   actions of people ──► deliver.go  events, interactions, commands
 //	                                  │  socket.go: envelopes, one of the links
 //	                                  └─ hook.go:   signed requests
 //	method.go   the app's calls ──► chat.go stream.go view.go …  ──► world.go
 //
-// The mutex of [chattest.Base] guards the world; whatever holds it neither waits
-// nor writes to a connection. Everything that changes wakes Wait, so tests wait for
-// what they expect and never sleep. Ids count up and choices come from a
-// seeded source, so that two runs look the same.
+// The mutex of [chattest.Base] guards the world; its holder neither waits nor writes to a
+// connection. Every change wakes Wait, so tests wait for events and never sleep. Ids are
+// counters and random choices are seeded, so that two runs are alike.
 //
-// Faults are asked for with Fail, [Server.Drop], [Server.Disconnect]
-// and [Server.Repeat]; what the app did wrong without an error code, such as an
-// envelope it did not acknowledge, is counted in [Stats].
+// Faults are injected with Fail, [Server.Drop], [Server.Disconnect] and [Server.Repeat].
+// Mistakes of the app that cause no error code, such as an unacknowledged envelope, are
+// counted in [Stats].
 package slacktest
 
 import (
@@ -40,31 +38,31 @@ import (
 	"time"
 )
 
-// Options of a [Server]. The zero value is an app with everything that nize
-// uses, over Socket Mode.
+// Options configure a [Server]. The zero value is an app with everything that nize uses,
+// over Socket Mode.
 type Options struct {
 	BotToken, AppToken string           // default "xoxb-fake-bot" and "xapp-1-A0NIZE-fake"
-	ForeignApp         bool             // the app-level token is another app's
+	ForeignApp         bool             // the app-level token belongs to another app
 	Organization       bool             // the app is installed for a whole organization
-	Scopes             []string         // of the bot token; nil: [Scopes]
+	Scopes             []string         // of the bot token; default [Scopes]
 	NoConnections      bool             // the app-level token lacks connections:write
-	Events             []string         // that the app subscribed to; nil: [Events]
+	Events             []string         // subscribed events; default [Events]
 	Assistant          bool             // the app has the older assistant_view instead of agent_view
-	Endpoint           string           // base URL of an app in HTTP mode; empty: Socket Mode
+	Endpoint           string           // base URL of an app in HTTP mode; empty for Socket Mode
 	SigningSecret      string           // for HTTP mode; default [SigningSecret]
 	Unlimited          bool             // no rate limits
-	CountBytes         bool             // what blocks of a message hold together is counted in bytes of JSON
-	FixedStreams       bool             // what was streamed can't be edited, as some workspaces have it
-	Burst              int              // posts in one channel before 1/s counts; default 5
-	Patience           time.Duration    // with an acknowledgement, and how long a trigger id is good; default 3 s, as Slack has
+	CountBytes         bool             // the total text of a message's blocks is limited in bytes of JSON
+	FixedStreams       bool             // streamed messages can't be edited, as in some workspaces
+	Burst              int              // posts in one channel before the limit of 1/s applies; default 5
+	Patience           time.Duration    // time for an acknowledgement, and lifetime of a trigger id; default 3 s, as in Slack
 	PingEvery          time.Duration    // from server to client; default 5 s
-	RetryAfter         []time.Duration  // when an event comes again; nil: at once, 1 min, 5 min
+	RetryAfter         []time.Duration  // delays of redeliveries; default: at once, 1 min, 5 min
 	Now                func() time.Time // default time.Now
-	Seed               uint64           // of the choice among links
-	FilesTake          time.Duration    // until blocks may show a new file
+	Seed               uint64           // for the choice among links
+	FilesTake          time.Duration    // time until blocks may show a new file
 }
 
-// SigningSecret is what is signed with where nothing else is said.
+// SigningSecret is the default signing secret.
 const SigningSecret = "0123456789abcdef0123456789abcdef"
 
 // Scopes are the bot scopes of nize's manifest.
@@ -83,29 +81,29 @@ type Server struct {
 	opt     Options
 	handler http.Handler
 
-	// Guarded by Mu, as all that follows.
+	// The fields below are guarded by Mu.
 	rand       *rand.Rand
 	serial     int   // of ids
-	lastTS     int64 // microseconds, so that no two messages have one ts
+	lastTS     int64 // microseconds, so that no two messages have the same ts
 	world      world
 	links      []*link
-	tickets    map[string]time.Time // when they were given
-	pending    map[string]*delivery // by envelope id
+	tickets    map[string]time.Time // their creation times
+	pending    map[string]*delivery // keyed by envelope id
 	late       map[string]bool      // envelopes that were not acknowledged in time
-	waiting    []*delivery          // no link was open
+	waiting    []*delivery          // deliveries without an open link
 	triggers   map[string]trigger
 	replies    map[string]*replyURL
 	uploads    map[string]*File
-	views      map[string]*View // by id
+	views      map[string]*View // keyed by id
 	fileFaults map[string][]*FileFault
 	rates      map[string][]time.Time
 	stats      Stats
-	dead       string // the error code that every token gets
-	deadBot    string // the same for the bot token alone
-	socketOff  bool   // Socket Mode is switched off
+	dead       string // the error code for every token
+	deadBot    string // the same for the bot token only
+	socketOff  bool   // Socket Mode is disabled
 }
 
-// New builds a workspace with its people and channels: see [Server.Seed].
+// New returns a workspace with its people and channels: see [Server.Seed].
 func New(opt Options) *Server {
 	opt.BotToken, opt.AppToken = cmp.Or(opt.BotToken, "xoxb-fake-bot"), cmp.Or(opt.AppToken, "xapp-1-"+App+"-fake")
 	opt.SigningSecret, opt.Endpoint = cmp.Or(opt.SigningSecret, SigningSecret), strings.TrimSuffix(opt.Endpoint, "/")
@@ -140,31 +138,30 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Start serves on l, which belongs to the Server from then on. A nil l is a
-// free port of the loopback.
+// Start serves on l and takes ownership of it. A nil l means a free loopback port.
 func (s *Server) Start(l net.Listener) error { return s.StartWith(l, s.handler) }
 
-// StartWith serves with a handler around the Server's own, see [Server.Handler].
+// StartWith serves with a handler that wraps the Server's own, see [Server.Handler].
 func (s *Server) StartWith(l net.Listener, h http.Handler) error { return s.Serve(l, h) }
 
-// Handler is what the platform serves: /api/, the links, uploads, files and
-// response URLs.
+// Handler returns the platform's handler: /api/, the links, uploads, files and response
+// URLs.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// APIURL is what `slack.api_url` must be.
+// APIURL returns the value for `slack.api_url`.
 func (s *Server) APIURL() string { return s.URL() + "/api/" }
 
-// BotToken and AppToken are what the operator would copy from Slack's pages.
+// BotToken and AppToken return what an operator would copy from Slack's pages.
 func (s *Server) BotToken() string { return s.opt.BotToken }
 
-// AppToken is the app-level token for Socket Mode.
+// AppToken returns the app-level token for Socket Mode.
 func (s *Server) AppToken() string { return s.opt.AppToken }
 
-// SigningSecret is what HTTP mode signs with.
+// SigningSecret returns the signing secret of HTTP mode.
 func (s *Server) SigningSecret() string { return s.opt.SigningSecret }
 
-// Connected says whether an app listens: over a link, or by HTTP, where nobody
-// can know before something is sent.
+// Connected reports whether an app is connected by a link, or uses HTTP, for which this
+// can't be known before something is sent.
 func (s *Server) Connected() bool {
 	return chattest.Get(&s.Base, func() bool { return s.opt.Endpoint != "" || len(s.links) > 0 })
 }

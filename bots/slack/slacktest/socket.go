@@ -45,16 +45,16 @@ type goodbye struct {
 // link is one open websocket.
 type link struct {
 	*chattest.Link
-	leaving bool // told to go: gets nothing new; guarded by Server.Mu
+	leaving bool // asked to disconnect: gets nothing new; guarded by Server.Mu
 }
 
 const (
 	maxLinks = 10 // per app
-	// ticketLife is how long the address of a link is good; Slack says briefly.
+	// ticketLife is how long a link's URL is valid; Slack only says briefly.
 	ticketLife = 30 * time.Second
 )
 
-// disconnect tells a link to go; all but a warning ends it.
+// disconnect asks a link to disconnect; every reason but a warning ends it.
 func (l *link) disconnect(reason string) {
 	l.leaving = true
 	bye := goodbye{Type: "disconnect", Reason: reason, DebugInfo: debugInfo{Host: "slacktest"}}
@@ -69,7 +69,7 @@ type opened struct {
 	URL string `json:"url"`
 }
 
-// openConnection gives a URL that is good for one link.
+// openConnection returns a URL that is valid for one link.
 func (s *Server) openConnection(args) (any, error) {
 	if s.opt.Endpoint != "" {
 		return nil, fail("socket_mode_disabled")
@@ -97,8 +97,7 @@ func (s *Server) serveLink(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// joinLocked makes l one of the links, with what waited for one; s.Mu must be
-// held.
+// joinLocked adds l to the links and sends it what waited for one; s.Mu must be held.
 func (s *Server) joinLocked(l *link) {
 	switch {
 	case s.socketOff:
@@ -118,7 +117,7 @@ func (s *Server) joinLocked(l *link) {
 	}
 }
 
-// ackFrameLocked takes an acknowledgement; s.Mu must be held.
+// ackFrameLocked handles an acknowledgement frame; s.Mu must be held.
 func (s *Server) ackFrameLocked(body []byte) {
 	var in envelope
 	if json.Unmarshal(body, &in) != nil || in.ID == "" {
@@ -128,8 +127,8 @@ func (s *Server) ackFrameLocked(body []byte) {
 	}
 }
 
-// partLocked removes a link. What it had not acknowledged goes to another; s.Mu
-// must be held.
+// partLocked removes a link. Its unacknowledged deliveries go to another; s.Mu must be
+// held.
 func (s *Server) partLocked(l *link) {
 	s.links = slices.DeleteFunc(s.links, func(other *link) bool { return other == l })
 	var lost []*delivery
@@ -146,9 +145,9 @@ func (s *Server) partLocked(l *link) {
 	}
 }
 
-// Disconnect sends a disconnect frame on every link: warning (the link stays
-// for some seconds, which here is until the client or [Server.Drop] ends it),
-// refresh_requested or link_disabled (the link ends). None gets anything new.
+// Disconnect sends a disconnect frame on every link: warning (the link stays for some
+// seconds, here until the client or [Server.Drop] ends it), refresh_requested or
+// link_disabled (the link ends). None of them gets anything new.
 func (s *Server) Disconnect(reason string) {
 	s.Change(func() {
 		for _, l := range s.links {
@@ -157,7 +156,7 @@ func (s *Server) Disconnect(reason string) {
 	})
 }
 
-// linkApp is the app that the app-level token is of.
+// linkApp returns the app of the app-level token.
 func (s *Server) linkApp() string {
 	if s.opt.ForeignApp {
 		return "A0FOREIGN"
@@ -165,8 +164,8 @@ func (s *Server) linkApp() string {
 	return App
 }
 
-// SetSocketMode switches Socket Mode in the app's settings. Addresses of links
-// are given all the same; a link says that it is off, and ends.
+// SetSocketMode enables or disables Socket Mode in the app's settings. Links' URLs are
+// handed out even if it is off; a link then reports that and ends.
 func (s *Server) SetSocketMode(on bool) {
 	s.Mu.Lock()
 	s.socketOff = !on

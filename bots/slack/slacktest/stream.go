@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// streamLife is when Slack ends a stream by itself.
+// streamLife is the time after which Slack ends a stream by itself.
 const streamLife = 5 * time.Minute
 
-// Stream is what was streamed into a message.
+// Stream is the content streamed into a message.
 type Stream struct {
 	Open    bool
 	Began   time.Time
-	Ended   string // how: stop, timeout, user
+	Ended   string // reason: stop, timeout, user
 	Text    string
 	Tasks   []Task
 	Plan    string
 	Mode    string            // task_display_mode
-	Kind    string            // of its first content, and of all after it: markdown_text or chunks
-	Blocks  []json.RawMessage // of chunks, and of the stop
+	Kind    string            // of its first content, which all later content must have: markdown_text or chunks
+	Blocks  []json.RawMessage // of chunks and of the stop
 	Appends int
 }
 
@@ -50,7 +50,7 @@ type chunk struct {
 	Task
 }
 
-// endStreamsLocked ends what is open for too long; s.Mu must be held.
+// endStreamsLocked ends streams that are open for too long; s.Mu must be held.
 func (s *Server) endStreamsLocked() {
 	now := s.opt.Now()
 	for _, list := range s.world.messages {
@@ -93,8 +93,8 @@ func (s *Server) startStream(a args) (any, error) {
 	case thread == "" && c.IM:
 		return nil, fail("invalid_arguments", "missing required field: thread_ts")
 	}
-	// Slack's reference asks for these in channels only; bots were refused for
-	// want of them in private, too.
+	// Slack's reference requires these only in channels, but bots were refused without them
+	// in direct conversations too.
 	user, team := a["recipient_user_id"], a["recipient_team_id"]
 	switch u := s.world.user(user); {
 	case user == "":
@@ -120,11 +120,11 @@ func (s *Server) startStream(a args) (any, error) {
 	m.Text, m.Blocks = st.shown()
 	s.standLocked(m)
 	s.clearLoadingLocked(c.ID, thread)
-	s.AfterLocked(streamLife, s.endStreamsLocked) // so that who waits is woken
+	s.AfterLocked(streamLife, s.endStreamsLocked) // so that waiters are woken
 	return channelTS{Channel: c.ID, TS: m.TS}, nil
 }
 
-// streamOf is the open stream that a call means; s.Mu must be held.
+// streamOf returns the open stream of a call; s.Mu must be held.
 func (s *Server) streamOf(a args) (*Message, error) {
 	c, err := s.targetLocked(a["channel"])
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Server) stopStream(a args) (any, error) {
 	}
 	if blocks := a.raw("blocks"); blocks != nil {
 		var list []json.RawMessage
-		_ = json.Unmarshal(blocks, &list) // it was checked
+		_ = json.Unmarshal(blocks, &list) // checked before
 		m.Stream.Blocks = append(m.Stream.Blocks, list...)
 	}
 	before := s.wireLocked(m)
@@ -224,7 +224,7 @@ func (st *Stream) take(a args) error {
 			return err
 		}
 	}
-	if utf8.RuneCountInString(next.Text) > maxMarkdown { // as in all markdown blocks of one message
+	if utf8.RuneCountInString(next.Text) > maxMarkdown { // as for all markdown blocks of one message
 		return fail("msg_too_long")
 	}
 	if len(next.Blocks) > maxMessageBlocks {
@@ -259,7 +259,7 @@ func (st *Stream) chunk(c chunk) error {
 		} else {
 			old := &st.Tasks[i]
 			old.Title, old.Status = c.Title, c.Status
-			old.Details += c.Details // these two are appended, not replaced
+			old.Details += c.Details // these two are appended instead of replaced
 			old.Output += c.Output
 		}
 	case "blocks":
@@ -273,7 +273,7 @@ func (st *Stream) chunk(c chunk) error {
 	return nil
 }
 
-// shown is the message's text and blocks.
+// shown returns the message's text and blocks.
 func (st *Stream) shown() (string, json.RawMessage) {
 	var blocks []json.RawMessage
 	for _, t := range st.Tasks {

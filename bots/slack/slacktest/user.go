@@ -20,7 +20,7 @@ type wireUser struct {
 	Enterprise        *wireGrid   `json:"enterprise_user,omitempty"`
 }
 
-// wireGrid is what an organization says of its own people.
+// wireGrid is an organization's data about its own people.
 type wireGrid struct {
 	ID           string   `json:"id"`
 	EnterpriseID string   `json:"enterprise_id"`
@@ -49,7 +49,7 @@ func (u *User) wire() wireUser {
 	return w
 }
 
-// botIDOf is the bot id of a bot's user.
+// botIDOf returns the bot id of a bot's user.
 func botIDOf(user string) string { return "B" + user[1:] }
 
 type identity struct {

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	maxStack = 3          // dialogs on top of one another
-	maxView  = 250 * 1000 // bytes
+	maxStack = 3          // stacked dialogs
+	maxView  = 250 * 1000 // in bytes
 )
 
-// trigger is a trigger_id: good once, for three seconds ([Options.Patience]).
+// trigger is a trigger_id: valid once, for three seconds ([Options.Patience]).
 type trigger struct {
 	user  string
 	at    time.Time
-	view  string // the open view that it came from: views.push needs one
+	view  string // the open view that it is from; views.push requires one
 	spent bool
 }
 
@@ -27,7 +27,7 @@ func (s *Server) triggerLocked(user, view string) string {
 	return id
 }
 
-// spendLocked uses a trigger_id up; s.Mu must be held.
+// spendLocked consumes a trigger_id; s.Mu must be held.
 func (s *Server) spendLocked(id string) (trigger, error) {
 	t, ok := s.triggers[id]
 	switch {
@@ -49,7 +49,7 @@ type text struct {
 	Text string `json:"text"`
 }
 
-// viewDef is what the app gives.
+// viewDef is a view as sent by the app.
 type viewDef struct {
 	Type            string          `json:"type"`
 	Title           *text           `json:"title,omitempty"`
@@ -63,7 +63,7 @@ type viewDef struct {
 	NotifyOnClose   bool            `json:"notify_on_close"`
 }
 
-// wireView is what Slack gives back.
+// wireView is a view as sent by Slack.
 type wireView struct {
 	viewDef
 	ID       string  `json:"id"`
@@ -77,10 +77,10 @@ type wireView struct {
 	AppTeam  string  `json:"app_installed_team_id"`
 }
 
-// state is what stands in the inputs, by block_id and action_id.
+// state is the content of the inputs, keyed by block_id and action_id.
 type state struct {
 	Values map[string]map[string]value `json:"values"`
-	sent   bool                        // to the app, by the platform: an empty map is an empty list there, as PHP writes it
+	sent   bool                        // sent by the platform to the app: an empty map is an empty list there, as PHP encodes it
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -93,17 +93,17 @@ func (st state) MarshalJSON() ([]byte, error) {
 	}{st.Values})
 }
 
-// View is a dialog that a user has open, or their App Home.
+// View is an open dialog of a user, or their App Home.
 type View struct {
 	ID, User, Hash  string
 	Root, Previous  string
 	Type            string // modal or home
 	Title           string
-	Submit          string // empty: it has no submit button
+	Submit          string // empty if it has no submit button
 	CallbackID      string
 	PrivateMetadata string
 	Blocks          json.RawMessage
-	Errors          map[string]string // by block_id, after a refused submission
+	Errors          map[string]string // keyed by block_id, after a rejected submission
 	Looks           int               // how often it was set
 	def             viewDef
 	state           state
@@ -134,7 +134,7 @@ func (v *View) wire() wireView {
 	return w
 }
 
-// sent is v as events and interactions have it.
+// sent returns v as in events and interactions.
 func (v *View) sent() wireView {
 	w := v.wire()
 	w.State.sent = true
@@ -145,7 +145,8 @@ type oneView struct {
 	View wireView `json:"view"`
 }
 
-// readView checks a view; kind is what the method takes, empty for any.
+// readView decodes and checks a view; kind is the one that the method accepts, empty for
+// any.
 func readView(raw json.RawMessage, kind string) (viewDef, error) {
 	var def viewDef
 	if raw == nil {
@@ -176,7 +177,7 @@ func (s *Server) viewOpen(a args) (any, error) {
 		return nil, err
 	}
 	if len(s.world.stacks[t.user]) > 0 && t.view == "" {
-		s.world.stacks[t.user] = nil // a new dialog takes the place of the old ones
+		s.world.stacks[t.user] = nil // a new dialog replaces the old ones
 	}
 	return s.stackLocked(t.user, def)
 }
@@ -230,7 +231,7 @@ func (s *Server) viewUpdate(a args) (any, error) {
 			}
 		}
 	}
-	if v == nil || v.Type == "modal" && !slices.Contains(s.world.stacks[v.User], v) { // it was closed, or sent in
+	if v == nil || v.Type == "modal" && !slices.Contains(s.world.stacks[v.User], v) { // it was closed or submitted
 		return nil, fail("not_found")
 	}
 	if a["hash"] != "" && a["hash"] != v.Hash {

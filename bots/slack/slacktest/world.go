@@ -21,7 +21,7 @@ const (
 	Ben      = "U0BEN"      // member, German
 	Cho      = "U0CHO"      // member, Chinese
 	Guest    = "U0GUEST"    // guest of one channel
-	Stranger = "U0STRANGER" // of another workspace, by Slack Connect
+	Stranger = "U0STRANGER" // in another workspace, by Slack Connect
 	OtherBot = "U0OTHERBOT" // another app's bot
 
 	General = "C0GENERAL" // public, with the bot and everybody
@@ -30,15 +30,15 @@ const (
 	Shared  = "C0SHARED"  // public, with the bot and the stranger
 )
 
-// User is somebody of the workspace.
+// User is a user of the workspace.
 type User struct {
 	ID, Name, RealName  string
 	Team, Locale, Zone  string
 	Admin, Bot, Deleted bool
 	Guest, SingleGuest  bool // is_restricted, is_ultra_restricted
 	Stranger            bool // from another workspace
-	// Workspaces are those of an organization that they are in; Team is the one
-	// that they come from then.
+	// Workspaces are the user's workspaces in an organization; Team is then the one that
+	// they come from.
 	Workspaces []string
 }
 
@@ -55,7 +55,7 @@ type Channel struct {
 
 func (c *Channel) has(user string) bool { return slices.Contains(c.Members, user) }
 
-// kind is the channel_type of its events.
+// kind returns the channel_type for its events.
 func (c *Channel) kind() string {
 	switch {
 	case c.IM:
@@ -75,33 +75,33 @@ type UserGroup struct {
 	Disabled         bool
 }
 
-// Version is how a message looked at some time.
+// Version is a message's content at some time.
 type Version struct {
 	Text   string
 	Blocks json.RawMessage
 	At     time.Time
 }
 
-// Message is what stands in a channel.
+// Message is a message in a channel.
 type Message struct {
 	Channel, TS, ThreadTS string
 	User, BotID, Text     string
 	Blocks                json.RawMessage
 	Attachments           json.RawMessage
 	Subtype               string
-	Versions              []Version // every look it had, the present one last
+	Versions              []Version // every version, the current one last
 	Deleted               bool
 	Files                 []File
 	Reactions             []Reaction
-	Stream                *Stream // of a message that was streamed
-	For                   string  // the only one who sees it: an ephemeral message
-	Unseen                bool    // not even they do: its thread has no replies
+	Stream                *Stream // for a streamed message
+	For                   string  // the only user who sees it: an ephemeral message
+	Unseen                bool    // not even they see it: its thread has no replies
 	Unfurl                bool    // links in it are unfurled
 	Mrkdwn                bool    // its text is formatted
-	Plain                 bool    // parse=none was asked for: text is not linked
+	Plain                 bool    // with parse=none: text is not linked
 }
 
-// Root is the ts of the thread that m is in or would begin.
+// Root returns the ts of the thread that m is in or would begin.
 func (m Message) Root() string {
 	if m.ThreadTS != "" {
 		return m.ThreadTS
@@ -121,7 +121,7 @@ type Prompt struct {
 	Message string `json:"message"`
 }
 
-// Session is what the app said of a thread: its status and title.
+// Session is a thread's status and title as set by the app.
 type Session struct {
 	Channel, ThreadTS string
 	Status            string // agents.sessions.setStatus: processing, suspended, active…
@@ -130,21 +130,21 @@ type Session struct {
 	LoadingMessages   []string
 	Title             string
 	Prompts           []Prompt
-	Statuses          []string // every status it had
+	Statuses          []string // every status that it had
 	Initiator         string
 }
 
-// world is what the mutex guards.
+// world is the state guarded by the mutex.
 type world struct {
 	users    []*User
 	channels []*Channel
 	groups   []*UserGroup
-	messages map[string][]*Message // by channel, in order
-	sessions map[string]*Session   // by channel and thread
-	homes    map[string]*View      // by user
-	stacks   map[string][]*View    // open dialogs by user, the top last
+	messages map[string][]*Message // keyed by channel, in order
+	sessions map[string]*Session   // keyed by channel and thread
+	homes    map[string]*View      // keyed by user
+	stacks   map[string][]*View    // open dialogs, keyed by user, the top one last
 	files    map[string]*File
-	locked   map[string]bool // threads that take no more replies, by channel and thread
+	locked   map[string]bool // threads that accept no more replies, keyed by channel and thread
 	events   []Event
 }
 
@@ -198,7 +198,7 @@ func (w *world) message(channel, ts string) *Message {
 	return chattest.Find(w.messages[channel], func(m *Message) bool { return m.TS == ts && !m.Deleted })
 }
 
-// direct is the direct conversation of exactly these people, made if needed.
+// direct returns the direct conversation of exactly these people, creating it if needed.
 func (w *world) direct(ids ...string) *Channel {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -217,7 +217,7 @@ func (w *world) direct(ids ...string) *Channel {
 	return c
 }
 
-// other is who a bot's direct conversation is with.
+// other returns the other person in a bot's direct conversation.
 func (w *world) other(ids []string) string {
 	for _, id := range ids {
 		if id != Bot {
@@ -227,7 +227,7 @@ func (w *world) other(ids []string) string {
 	return Bot
 }
 
-// session is what is known of a thread, made if needed.
+// session returns the session of a thread, creating it if needed.
 func (w *world) session(channel, thread string) *Session {
 	key := channel + "/" + thread
 	if w.sessions[key] == nil {
@@ -236,37 +236,36 @@ func (w *world) session(channel, thread string) *Session {
 	return w.sessions[key]
 }
 
-// idLocked makes a new id; s.Mu must be held.
+// idLocked returns a new id; s.Mu must be held.
 func (s *Server) idLocked(prefix string) string {
 	s.serial++
 	return fmt.Sprintf("%s0%06d", prefix, s.serial)
 }
 
-// stampLocked makes a ts that no other message has; s.Mu must be held.
+// stampLocked returns a unique ts; s.Mu must be held.
 func (s *Server) stampLocked() string {
 	s.lastTS = max(s.opt.Now().UnixMicro(), s.lastTS+1)
 	return fmt.Sprintf("%d.%06d", s.lastTS/1e6, s.lastTS%1e6)
 }
 
-// AddUser puts somebody into the workspace, or replaces who has that id.
+// AddUser adds a user to the workspace, or replaces the one with that id.
 func (s *Server) AddUser(u User) {
 	u.fill()
 	s.Change(func() { chattest.Put(&s.world.users, u, func(old *User) bool { return old.ID == u.ID }) })
 }
 
-// AddChannel puts a conversation into the workspace, or replaces it.
+// AddChannel adds a conversation to the workspace, or replaces it.
 func (s *Server) AddChannel(c Channel) {
 	s.Change(func() { chattest.Put(&s.world.channels, c.clone(), func(old *Channel) bool { return old.ID == c.ID }) })
 }
 
-// AddGroup puts a user group into the workspace, or replaces it.
+// AddGroup adds a user group to the workspace, or replaces it.
 func (s *Server) AddGroup(g UserGroup) {
 	g.Users = slices.Clone(g.Users)
 	s.Change(func() { chattest.Put(&s.world.groups, g, func(old *UserGroup) bool { return old.ID == g.ID }) })
 }
 
-// Deactivate ends a user's account, and tells an app that listens for
-// user_change.
+// Deactivate deactivates a user's account, and informs an app that listens for user_change.
 func (s *Server) Deactivate(user string) error {
 	return s.Try(func() error {
 		u := s.world.user(user)
@@ -279,17 +278,17 @@ func (s *Server) Deactivate(user string) error {
 	})
 }
 
-// Users are the people of the workspace, bots too.
+// Users returns the people of the workspace, including bots.
 func (s *Server) Users() []User {
 	return chattest.Read(&s.Base, func() []*User { return s.world.users }, nil, func(u *User) User { return *u })
 }
 
-// Groups are the user groups of the workspace.
+// Groups returns the user groups of the workspace.
 func (s *Server) Groups() []UserGroup {
 	return chattest.Read(&s.Base, func() []*UserGroup { return s.world.groups }, nil, func(g *UserGroup) UserGroup { return *g })
 }
 
-// Channels are the conversations of a user.
+// Channels returns the conversations of a user.
 func (s *Server) Channels(user string) []Channel {
 	return chattest.Read(&s.Base, func() []*Channel { return s.world.channels }, func(c *Channel) bool { return c.has(user) }, (*Channel).clone)
 }
@@ -301,19 +300,19 @@ func (c *Channel) clone() Channel {
 	return out
 }
 
-// Messages are those that stand in a channel in order, threads included,
-// ephemeral ones not.
+// Messages returns a channel's messages in order, including threads, without ephemeral
+// ones.
 func (s *Server) Messages(channel string) []Message {
 	return s.read(channel, func(m *Message) bool { return m.For == "" })
 }
 
-// Thread are the messages of a thread, its root first.
+// Thread returns the messages of a thread, its root first.
 func (s *Server) Thread(channel, root string) []Message {
 	return s.read(channel, func(m *Message) bool { return m.For == "" && m.Root() == root })
 }
 
-// Ephemerals are the messages of a channel that only this user sees. In a thread
-// without replies Slack shows none (chat.postEphemeral, thread_ts).
+// Ephemerals returns the messages of a channel that only this user sees. Slack shows none
+// in a thread without replies (chat.postEphemeral, thread_ts).
 func (s *Server) Ephemerals(channel, user string) []Message {
 	return s.read(channel, func(m *Message) bool { return m.For == user && !m.Unseen })
 }
@@ -337,7 +336,7 @@ func (m *Message) clone() Message {
 	return out
 }
 
-// Message is one message as it stands, and whether it does.
+// Message returns the current version of a message, and whether it exists.
 func (s *Server) Message(channel, ts string) (Message, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -348,7 +347,7 @@ func (s *Server) Message(channel, ts string) (Message, bool) {
 	return Message{}, false
 }
 
-// Session is what the app said of a thread.
+// Session returns a thread's status and title as set by the app.
 func (s *Server) Session(channel, thread string) Session {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -1,4 +1,4 @@
-// Package page shows a pretended Slack on the page of `nizectl dev slack`.
+// Package page shows a fake Slack on the page of `nizectl dev slack`.
 package page
 
 import (
@@ -14,7 +14,7 @@ import (
 // Platform is a workspace on the page.
 type Platform struct {
 	*slacktest.Server
-	Commands []page.Command // of the app, besides Slack's own
+	Commands []page.Command // of the app, in addition to Slack's own
 }
 
 var _ page.Platform = Platform{}
@@ -38,7 +38,7 @@ func (p Platform) Do(ctx context.Context, d page.Deed) (page.Done, error) {
 	case "submit":
 		var refused slacktest.Refused
 		if err := p.Submit(ctx, d.User, d.View, d.Inputs); err != nil && !errors.As(err, &refused) {
-			return page.Done{}, err // what was refused stands at the inputs
+			return page.Done{}, err // the inputs show what was rejected
 		}
 		return page.Done{}, nil
 	case "close":
@@ -58,7 +58,7 @@ func (p Platform) Do(ctx context.Context, d page.Deed) (page.Done, error) {
 
 const inThread = "is not supported in threads. Sorry!" // Slack's own words
 
-// say sends a message, or a slash command, which Slack has in channels only.
+// say sends a message or a slash command; Slack has the latter only in channels.
 func (p Platform) say(ctx context.Context, d page.Deed) (page.Done, error) {
 	text := strings.TrimSpace(d.Text)
 	switch {

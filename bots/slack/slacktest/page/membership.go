@@ -9,7 +9,7 @@ import (
 	"nize/bots/slack/slacktest"
 )
 
-// ownCommands are those of Slack's own that the page has.
+// ownCommands are the Slack commands that the page has.
 var ownCommands = []page.Command{
 	{Line: "/invite", About: "@somebody: let them into this channel"},
 	{Line: "/remove", About: "@somebody: take them out of this channel"},
@@ -17,7 +17,7 @@ var ownCommands = []page.Command{
 	{Line: "/leave", About: "be in this channel no more"},
 }
 
-// Subtypes of the messages that tell of it.
+// Subtypes of the messages about it.
 const (
 	joined = "channel_join"
 	left   = "channel_leave"
@@ -63,7 +63,7 @@ func (p Platform) runOwn(d page.Deed, line string) (page.Done, error) {
 	return page.Done{}, nil
 }
 
-// channelNamed is a channel that anybody may join.
+// channelNamed returns a channel that anyone may join.
 func (p Platform) channelNamed(names []string) (id string, ok bool) {
 	for _, u := range p.Users() {
 		for _, c := range p.Channels(u.ID) {
@@ -75,7 +75,7 @@ func (p Platform) channelNamed(names []string) (id string, ok bool) {
 	return "", false
 }
 
-// enter and exit are what Slack does, and the message that tells of it.
+// enter and exit do what Slack does, including the message about it.
 func (p Platform) enter(user, channel string) error {
 	if p.isIn(user, channel) {
 		return fmt.Errorf("%s is in this channel already", p.nameOf(user))

@@ -54,7 +54,7 @@ func (p Platform) Picture(user, where, thread string) page.Picture {
 	return out
 }
 
-// messages fills in what stands in the channel and in the open thread.
+// messages fills in the messages of the channel and of the open thread.
 func (p Platform) messages(out *page.Picture, user, where, thread string) {
 	replies := map[string]int{}
 	all := p.Messages(where)
@@ -110,7 +110,7 @@ func messageOf(m slacktest.Message, replies int) page.Message {
 	out := page.Message{TS: m.TS, Thread: m.TS, At: at(m.TS), User: m.User, Text: m.Text, Blocks: m.Blocks, Attachments: m.Attachments, Ephemeral: m.For != "", Quiet: m.Subtype == joined || m.Subtype == left, Edits: len(m.Versions) - 1,
 		Streaming: m.Stream != nil && m.Stream.Open, Replies: replies}
 	if m.Stream != nil {
-		out.Edits = max(0, out.Edits-m.Stream.Appends-1) // what was appended, and the stop, are no edits
+		out.Edits = max(0, out.Edits-m.Stream.Appends-1) // appended pieces and the stop don't count as edits
 	}
 	for _, f := range m.Files {
 		out.Files = append(out.Files, page.NewFile(f.ID, f.Name, f.Content))
@@ -125,7 +125,7 @@ func messageOf(m slacktest.Message, replies int) page.Message {
 	return out
 }
 
-// at is when a message was posted: what its ts is.
+// at returns when a message was posted, from its ts.
 func at(ts string) time.Time {
 	seconds, err := strconv.ParseFloat(ts, 64)
 	if err != nil {
