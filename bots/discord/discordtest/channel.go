@@ -2,9 +2,9 @@ package discordtest
 
 import "slices"
 
-// What the bot may ask of guilds, channels and threads.
+// The bot's requests about guilds, channels and threads.
 
-// myGuild is the guild of the path, which the bot must be in.
+// myGuild returns the guild in the path, which the bot must be in.
 func (s *Server) myGuild(c *call) (*guild, error) {
 	g := s.world.guild(c.PathValue("guild"))
 	switch {
@@ -26,7 +26,7 @@ func (s *Server) leaveGuild(c *call) (any, error) {
 	return nil, err
 }
 
-// leaveLocked takes somebody out of a guild; s.Mu must be held.
+// leaveLocked removes a user from a guild; s.Mu must be held.
 func (s *Server) leaveLocked(g *guild, user string) {
 	switch {
 	case user == Bot:
@@ -66,8 +66,8 @@ func (s *Server) openDM(c *call) (any, error) {
 	return s.wireChannelLocked(s.directLocked(Bot, u.ID)), nil
 }
 
-// myChannel is the channel of the path, which the bot must see, and what it may
-// do there.
+// myChannel returns the channel in the path, which the bot must see, and checks its
+// permissions there.
 func (s *Server) myChannel(c *call, need int64) (*Channel, error) {
 	ch := s.world.channel(c.PathValue("channel"))
 	if ch == nil {
@@ -95,7 +95,7 @@ func (s *Server) typing(c *call) (any, error) {
 	return nil, err
 }
 
-// threadEdit is a thread as the bot begins or changes it; nil is not touched.
+// threadEdit is a request that begins or changes a thread; nil fields are not changed.
 type threadEdit struct {
 	Name     *string `json:"name"`
 	Type     *int    `json:"type"`
@@ -122,8 +122,8 @@ func set[T any](to, v *T) {
 	}
 }
 
-// editChannel changes a thread: other channels need a permission that the bot
-// has not.
+// editChannel changes a thread: other channels require a permission that the bot doesn't
+// have.
 func (s *Server) editChannel(c *call) (any, error) {
 	ch, err := s.myChannel(c, ViewChannel)
 	if err != nil {

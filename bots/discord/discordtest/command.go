@@ -11,7 +11,7 @@ import (
 	"nize/bots/chattest"
 )
 
-// Command is one that the bot registered.
+// Command is a command registered by the bot.
 type Command struct {
 	ID           string            `json:"id"`
 	App          string            `json:"application_id"`
@@ -24,7 +24,7 @@ type Command struct {
 	Options      []Option          `json:"options,omitempty"`
 }
 
-// Option is a parameter of a command, a sub-command, or a group of those.
+// Option is a parameter of a command, a subcommand, or a group of those.
 type Option struct {
 	Type         int               `json:"type"`
 	Name         string            `json:"name"`
@@ -38,17 +38,17 @@ type Option struct {
 	MaxLength    int               `json:"max_length,omitempty"`
 }
 
-// sub says whether it is a sub-command or a group of those.
+// sub reports whether it is a subcommand or a group of those.
 func (o Option) sub() bool { return o.Type <= 2 }
 
-// Choice is one of a parameter's values.
+// Choice is a value of a parameter.
 type Choice struct {
 	Name  string            `json:"name"`
 	Names map[string]string `json:"name_localizations,omitempty"`
 	Value json.RawMessage   `json:"value"`
 }
 
-// Text is a choice's value as people would type it.
+// Text returns a choice's value as people would type it.
 func (ch Choice) Text() string {
 	var text string
 	if json.Unmarshal(ch.Value, &text) == nil {
@@ -57,7 +57,8 @@ func (ch Choice) Text() string {
 	return string(ch.Value)
 }
 
-// longest is the longest of a text and its translations: that is what counts.
+// longest returns the length of the longest of a text and its translations, which is what
+// counts.
 func longest(text string, others map[string]string) int {
 	n := utf8.RuneCountInString(text)
 	for _, v := range others {
@@ -112,15 +113,15 @@ func (s *Server) putCommands(c *call) (any, error) {
 	return list, nil
 }
 
-// Commands are those that are registered for a guild, or globally.
+// Commands returns the commands registered for a guild, or globally.
 func (s *Server) Commands(guild string) []Command {
 	return chattest.Get(&s.Base, func() []Command { return slices.Clone(s.commands[guild]) })
 }
 
 var errNoCommand = errors.New("discordtest: the bot has no such command here")
 
-// commandLocked finds a command that people see in a channel: those of the guild
-// hide global ones of their name.
+// commandLocked finds a command available in a channel: those of the guild hide global ones
+// with the same name.
 func (s *Server) commandLocked(c *Channel, kind int, name string) (commandData, []Option, error) {
 	for _, cmd := range slices.Concat(s.commands[c.Guild], s.commands[""]) {
 		if cmd.Type == kind && cmd.Name == name {
@@ -153,10 +154,9 @@ type resolved struct {
 	Messages map[string]*wireMessage `json:"messages,omitempty"`
 }
 
-// typedLocked reads a command as people type it: its name, sub-commands, and
-// then "name:value" for each parameter, where the rest of a text without a name
-// is the first one's. With focus, the last parameter is being typed. s.Mu must be
-// held.
+// typedLocked parses a typed command: its name, subcommands, and then "name:value" for each
+// parameter, where text without a name is the value of the first one. With focus, the last
+// parameter is still being typed. s.Mu must be held.
 func (s *Server) typedLocked(c *Channel, text string, focus bool) (commandData, error) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(text, "/"), " ")
 	out, options, err := s.commandLocked(c, 1, name)
@@ -198,7 +198,7 @@ func (s *Server) typedLocked(c *Channel, text string, focus bool) (commandData, 
 	return out, nil
 }
 
-// splitOptions finds "name:" of each parameter in a text.
+// splitOptions finds the "name:" of each parameter in a text.
 func splitOptions(text string, options []Option) map[string]string {
 	given := map[string]string{}
 	if len(options) == 0 || text == "" {

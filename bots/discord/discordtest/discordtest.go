@@ -1,31 +1,30 @@
-// Package discordtest is a fake Discord: guilds in memory with the REST API and the gateway.
-// Through its Go API a test, or the page of `nizectl dev discord`, acts as the people in them.
+// Package discordtest is a fake Discord: guilds in memory with the REST API and the
+// gateway. Through its Go API a test, or the page of `nizectl dev discord`, acts as the
+// people in them.
 //
-// # What it is for
+// # Purpose
 //
-// Tests and developers meet Discord's limits here and not in front of a
-// community. So it refuses what Discord refuses, in the form {code, message,
-// errors} and with Discord's codes: messages, components, modals and commands
-// are checked by tables that read like Discord's reference (shape.go), requests
-// run through rate-limit buckets and the global limit (limit.go), interactions
-// end after three seconds and their tokens after fifteen minutes (interact.go),
-// and the gateway keeps its order of hello, identify, heartbeats, resumes and
-// close codes (gateway.go). It knows nothing of nize and nothing of the library
-// that the adapter uses, so that a mistake of either shows.
+// Tests and developers should meet Discord's limits here rather than in front of a
+// community. So it refuses what Discord refuses, in the form {code, message, errors} and
+// with Discord's codes: messages, components, modals and commands are checked by tables
+// that read like Discord's reference (shape.go), requests pass rate-limit buckets and the
+// global limit (limit.go), interactions must be answered within three seconds and their
+// tokens expire after fifteen minutes (interact.go), and the gateway follows the protocol
+// of hello, identify, heartbeats, resumes and close codes (gateway.go). It depends neither
+// on nize nor on the library that the adapter uses, so that mistakes on either side show.
 //
-// # How it is built
+// # Structure
 //
-//	people.go   what persons do ──► gateway.go  events, to each session its own
+//	people.go   actions of people ──► gateway.go  events, to each session its own
 //	rest.go     the bot's calls ──► message.go channel.go interact.go … ──► world.go
 //
-// What Discord has in common with other platforms is in [chattest]. The mutex of
-// [chattest.Base] guards the world. Everything that changes wakes Wait, so tests
-// wait for what they expect and never sleep. Ids count up, so that two runs look
-// the same.
+// [chattest] has what Discord has in common with other platforms. The mutex of
+// [chattest.Base] guards the world. Every change wakes Wait, so tests wait for events and
+// never sleep. Ids are counters, so that two runs are alike.
 //
-// Faults are asked for with Fail, Drop, [Server.CloseGateway],
-// [Server.ExpireSessions] and SendRaw; what the bot did wrong without an error,
-// such as a call while it was told to wait, is counted in [Stats].
+// Faults are injected with Fail, Drop, [Server.CloseGateway], [Server.ExpireSessions] and
+// SendRaw. Mistakes of the bot that cause no error, such as a call during a rate limit, are
+// counted in [Stats].
 package discordtest
 
 import (
@@ -37,28 +36,28 @@ import (
 	"nize/bots/chattest"
 )
 
-// Options of a [Server]. The zero value is a bot with everything that nize uses.
+// Options configure a [Server]. The zero value is a bot with everything that nize uses.
 type Options struct {
 	Token     string        // default [Token]
-	NoContent bool          // the Message Content intent is switched off in the portal
-	NoMembers bool          // the Server Members intent is switched off in the portal
-	Public    bool          // anybody may add the bot
+	NoContent bool          // the Message Content intent is disabled in the portal
+	NoMembers bool          // the Server Members intent is disabled in the portal
+	Public    bool          // anyone may add the bot
 	Unlimited bool          // no rate limits
-	Heartbeat time.Duration // default 41.25 s, as Discord has
-	Patience  time.Duration // with the answer to an interaction; default 3 s
+	Heartbeat time.Duration // default 41.25 s, as in Discord
+	Patience  time.Duration // time for the answer to an interaction; default 3 s
 	Now       func() time.Time
 }
 
-// What Discord has besides.
+// Further limits of Discord.
 const (
 	tokenLife   = 15 * time.Minute // of an interaction
 	resumable   = 2 * time.Minute  // how long a session outlives its connection
 	pingEvery   = time.Minute
-	globalBurst = 50   // requests a second
-	identifies  = 1000 // a day
+	globalBurst = 50   // requests per second
+	identifies  = 1000 // per day
 )
 
-// Token is the bot's where nothing else is said.
+// Token is the default bot token.
 const Token = "MTAwMA.fake.discord-bot-token"
 
 // Server is the fake. Its methods may be called concurrently.
@@ -67,19 +66,19 @@ type Server struct {
 	opt     Options
 	handler http.Handler
 
-	// Guarded by Mu, as all that follows.
+	// The fields below are guarded by Mu.
 	world        world
 	links        map[*gatewayLink]bool
 	sessions     map[string]*session
-	interactions map[string]*interaction // by id, and by token
-	dialogs      map[string]*Dialog      // by user
-	commands     map[string][]Command    // by guild; "" are the global ones
+	interactions map[string]*interaction // keyed by id, and by token
+	dialogs      map[string]*Dialog      // keyed by user
+	commands     map[string][]Command    // keyed by guild; "" has the global ones
 	buckets      map[string]*bucket
 	identifies   int // left for today
 	stats        Stats
 }
 
-// New builds the guilds with their people and channels: see [world.seed].
+// New returns the guilds with their people and channels: see [world.seed].
 func New(opt Options) *Server {
 	opt.Token = cmp.Or(opt.Token, Token)
 	opt.Heartbeat, opt.Patience = cmp.Or(opt.Heartbeat, 41250*time.Millisecond), cmp.Or(opt.Patience, 3*time.Second)
@@ -102,20 +101,19 @@ func Running(t chattest.Tester, o Options) *Server {
 	return chattest.Run(t, New(o))
 }
 
-// Start serves on l, which belongs to the Server from then on. A nil l is a
-// free port of the loopback.
+// Start serves on l and takes ownership of it. A nil l means a free loopback port.
 func (s *Server) Start(l net.Listener) error { return s.Serve(l, s.handler) }
 
-// Handler is what the platform serves: the API, the gateway and files.
+// Handler returns the platform's handler: the API, the gateway and files.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// APIURL is what `discord.api_url` must be: what stands before /v9/.
+// APIURL returns the value for `discord.api_url`: the part before /v9/.
 func (s *Server) APIURL() string { return s.URL() + "/api/" }
 
-// BotToken is what the operator would copy from the portal.
+// BotToken returns what an operator would copy from the portal.
 func (s *Server) BotToken() string { return s.opt.Token }
 
-// Connected says whether a bot is identified and listens.
+// Connected reports whether a bot is identified and connected.
 func (s *Server) Connected() bool { return s.Stats().Links > 0 }
 
 // Close ends all connections and timers, and waits for them.
@@ -127,7 +125,7 @@ func (s *Server) Close() {
 	})
 }
 
-// Stats count what the bot did, above all what it did wrong without noticing.
+// Stats count the bot's actions, mainly mistakes that it doesn't notice.
 type Stats struct {
 	chattest.Counts
 	Identified int
@@ -135,7 +133,7 @@ type Stats struct {
 	Silent     int // connections without heartbeats
 }
 
-// Stats are the counts up to now.
+// Stats returns the current counts.
 func (s *Server) Stats() Stats {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

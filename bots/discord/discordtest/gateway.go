@@ -34,9 +34,9 @@ const (
 	opHello          = 10
 	opAck            = 11
 
-	maxFrame  = 4096 // bytes that a client may send at once
-	maxSends  = 120  // frames of a client in a minute
-	keptUntil = 5000 // events of a session that a resume may ask for
+	maxFrame  = 4096 // maximum size of a client's frame, in bytes
+	maxSends  = 120  // a client's frames per minute
+	keptUntil = 5000 // events of a session that a resume may request
 )
 
 // gatewayFrame is a frame of the gateway, in both directions.
@@ -47,41 +47,41 @@ type gatewayFrame struct {
 	Type *string `json:"t"`
 }
 
-// session outlives its connections.
+// session is a session, which outlives its connections.
 type session struct {
 	id      string
 	intents int
 	seq     int64
-	events  [][]byte // of the last sequence numbers
+	events  [][]byte // those with the last sequence numbers
 	link    *gatewayLink
-	expiry  *time.Timer // while no connection has it
+	expiry  *time.Timer // running while it has no connection
 }
 
-// gatewayLink is one connection; what stands here is guarded by Server.Mu.
+// gatewayLink is one connection; Server.Mu guards its fields.
 type gatewayLink struct {
 	*chattest.Link
 	session *session
-	beat    *time.Timer // ends the link where no heartbeat comes
+	beat    *time.Timer // ends the link if no heartbeat comes
 	sends   []time.Time
 	over    bool
-	frozen  bool // acknowledges no heartbeat
+	frozen  bool // doesn't acknowledge heartbeats
 }
 
-// Event is one that was sent to some session.
+// Event is an event that was sent to a session.
 type Event struct {
 	Name    string
 	Payload json.RawMessage
 }
 
-// Events are all that were sent, in order, each once.
+// Events returns all events that were sent, in order, without repetitions.
 func (s *Server) Events() []Event {
 	return chattest.Get(&s.Base, func() []Event { return slices.Clone(s.world.events) })
 }
 
-// Repeat sends an event once more, as Discord does now and then.
+// Repeat sends an event again, as Discord does occasionally.
 func (s *Server) Repeat(e Event) { s.SendEvent(e.Name, e.Payload) }
 
-// SendEvent sends an event as it is, with a sequence number, to every session.
+// SendEvent sends a raw event, with a sequence number, to every session.
 func (s *Server) SendEvent(name string, payload json.RawMessage) {
 	s.Change(func() {
 		for _, se := range s.sessions {
@@ -90,8 +90,8 @@ func (s *Server) SendEvent(name string, payload json.RawMessage) {
 	})
 }
 
-// eventLocked sends an event to each session with any of these intents, 0 being
-// none; build makes it with or without what others wrote. s.Mu must be held.
+// eventLocked sends an event to each session with any of these intents, 0 meaning none
+// required; build returns it with or without other users' content. s.Mu must be held.
 func (s *Server) eventLocked(intent int, name string, build func(content bool) any) {
 	s.world.events = append(s.world.events, Event{Name: name, Payload: chattest.JSON(build(true))})
 	for _, se := range s.sessions {
@@ -103,7 +103,7 @@ func (s *Server) eventLocked(intent int, name string, build func(content bool) a
 
 func same(v any) func(bool) any { return func(bool) any { return v } }
 
-// messageEventLocked is for what happens in a channel that the bot sees.
+// messageEventLocked sends an event about a channel that the bot sees.
 func (s *Server) messageEventLocked(c *Channel, name string, build func(content bool) any) {
 	if !s.world.sees(c, Bot) {
 		return
@@ -148,7 +148,7 @@ type hello struct {
 	Interval int64 `json:"heartbeat_interval"`
 }
 
-// beatLocked gives a link time for its next heartbeat.
+// beatLocked restarts the time for a link's next heartbeat.
 func (s *Server) beatLocked(l *gatewayLink) {
 	s.StopLocked(l.beat)
 	l.beat = s.AfterLocked(s.opt.Heartbeat+s.opt.Heartbeat/2, func() {
@@ -157,7 +157,7 @@ func (s *Server) beatLocked(l *gatewayLink) {
 	})
 }
 
-// partLocked takes a link out; one that said goodbye takes its session along.
+// partLocked removes a link; if it was closed properly, its session ends too.
 func (s *Server) partLocked(l *gatewayLink, goodbye bool) {
 	if l.over {
 		return
@@ -176,7 +176,7 @@ func (s *Server) partLocked(l *gatewayLink, goodbye bool) {
 	}
 }
 
-// sessionless are the codes after which a session can't be resumed.
+// sessionless are the close codes after which a session can't be resumed.
 var sessionless = []int{4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014}
 
 // endLinkLocked closes a link with a code.
@@ -226,7 +226,7 @@ func (s *Server) frameLocked(l *gatewayLink, body []byte) {
 	}
 }
 
-// handshake is what a client says of itself, to identify or to resume.
+// handshake is a client's payload to identify or to resume.
 type handshake struct {
 	Token      string    `json:"token"`
 	Intents    *int      `json:"intents"`
@@ -236,7 +236,7 @@ type handshake struct {
 	Seq        *int64    `json:"seq"`
 }
 
-// refusedLocked ends a link for the first reason that holds.
+// refusedLocked ends a link for the first reason that applies.
 func (s *Server) refusedLocked(l *gatewayLink, in handshake, undecoded bool) bool {
 	intents := 0
 	if in.Intents != nil {
@@ -361,14 +361,14 @@ func (s *Server) eachLink(f func(*gatewayLink)) {
 	})
 }
 
-// Reconnect asks every connection to come again (opcode 7).
+// Reconnect asks every connection to reconnect (opcode 7).
 func (s *Server) Reconnect() { s.SendRaw(chattest.JSON(gatewayFrame{Op: opReconnect})) }
 
-// AskHeartbeat asks every connection for a heartbeat at once (opcode 1).
+// AskHeartbeat asks every connection for an immediate heartbeat (opcode 1).
 func (s *Server) AskHeartbeat() { s.SendRaw(chattest.JSON(gatewayFrame{Op: opHeartbeat})) }
 
-// InvalidSession says that a session is invalid, and whether it may be resumed.
-// One that may not is forgotten.
+// InvalidSession reports that sessions are invalid, and whether they may be resumed. One
+// that may not is dropped.
 func (s *Server) InvalidSession(resumable bool) {
 	s.eachLink(func(l *gatewayLink) {
 		if l.session != nil && !resumable {
@@ -379,8 +379,7 @@ func (s *Server) InvalidSession(resumable bool) {
 	})
 }
 
-// ExpireSessions forgets every session, so that no connection can resume; those
-// that are open go on.
+// ExpireSessions drops every session, so that no connection can resume; open ones continue.
 func (s *Server) ExpireSessions() {
 	s.Change(func() {
 		for id, se := range maps.Clone(s.sessions) {
@@ -389,14 +388,14 @@ func (s *Server) ExpireSessions() {
 				s.StopLocked(se.expiry)
 				continue
 			}
-			se.id = "session-" + s.idLocked() // the one that its bot knows is no more
+			se.id = "session-" + s.idLocked() // the id that the bot knows is no longer valid
 			s.sessions[se.id] = se
 		}
 	})
 }
 
-// Freeze makes connections deaf: they acknowledge no heartbeat, and don't end where
-// none comes.
+// Freeze makes connections unresponsive: they acknowledge no heartbeats, and don't end
+// without them.
 func (s *Server) Freeze() {
 	s.eachLink(func(l *gatewayLink) {
 		l.frozen = true
@@ -404,8 +403,8 @@ func (s *Server) Freeze() {
 	})
 }
 
-// ResetToken makes the bot's token another, as the portal does: every session
-// ends, and the old token is refused.
+// ResetToken changes the bot's token, as the portal does: every session ends, and the old
+// token is refused.
 func (s *Server) ResetToken(token string) {
 	s.Change(func() {
 		s.opt.Token = token
@@ -416,10 +415,10 @@ func (s *Server) ResetToken(token string) {
 	})
 }
 
-// gatewayURL is where the gateway is.
+// gatewayURL returns the gateway's URL.
 func (s *Server) gatewayURL() string { return "ws" + s.URL()[len("http"):] + "/gateway" }
 
-// appFlags say which privileged intents are on, as for an app that few use.
+// appFlags returns which privileged intents are enabled, as for an app with few users.
 func (s *Server) appFlags() int {
 	flags := 0
 	if !s.opt.NoMembers {

@@ -10,7 +10,7 @@ import (
 	"nize/bots/chattest"
 )
 
-// Kinds of interactions.
+// Types of interactions.
 const (
 	slashKind  = 2
 	pressKind  = 3
@@ -18,24 +18,24 @@ const (
 	submitKind = 5
 )
 
-// Kinds of answers.
+// Types of answers.
 const (
 	answerMessage  = 4
 	answerDeferred = 5
-	answerLater    = 6 // of a component: nothing changes yet
+	answerLater    = 6 // for a component: nothing changes yet
 	answerUpdate   = 7
 	answerChoices  = 8
 	answerModal    = 9
 )
 
-// interaction is one thing that a person pressed or typed.
+// interaction is a person's press or command.
 type interaction struct {
 	id, token     string
 	kind          int
 	user, channel string
-	message       string // of a component, or of a modal that came from one
+	message       string // for a component, or for a modal opened by one
 	began         time.Time
-	answered      int    // kind of the answer
+	answered      int    // type of the answer
 	original      string // the message of the answer
 	choices       []Choice
 	*chattest.Ask
@@ -60,7 +60,7 @@ type wireInteraction struct {
 	Locale      string       `json:"locale"`
 }
 
-// ask sends an interaction and waits for its answer. data is made with s.Mu held.
+// ask sends an interaction and waits for its answer. It calls data with s.Mu held.
 func (s *Server) ask(ctx context.Context, in *interaction, data func(*Channel) (any, error)) error {
 	in.Ask = chattest.NewAsk()
 	var err error
@@ -111,7 +111,7 @@ func (s *Server) askLocked(in *interaction, data func(*Channel) (any, error)) er
 	return nil
 }
 
-// mayAnswer are the kinds of answers that a kind of interaction takes.
+// mayAnswer returns the types of answers that a type of interaction accepts.
 func (in *interaction) mayAnswer() []int {
 	switch {
 	case in.kind == slashKind:
@@ -190,7 +190,7 @@ func (s *Server) answerLocked(in *interaction, kind int, c *call) error {
 	return err
 }
 
-// replyLocked puts an answer of the bot's into the channel; s.Mu must be held.
+// replyLocked adds an answer of the bot to the channel; s.Mu must be held.
 func (s *Server) replyLocked(in *interaction, c *call, loading bool) (*Message, error) {
 	var d draft
 	var err error
@@ -220,7 +220,7 @@ func (s *Server) replyLocked(in *interaction, c *call, loading bool) (*Message, 
 	return m, nil
 }
 
-// ofToken is the interaction of a webhook's path.
+// ofToken returns the interaction of a webhook's path.
 func (s *Server) ofToken(c *call) (*interaction, error) {
 	in := s.interactions[c.PathValue("token")]
 	switch {
@@ -240,7 +240,7 @@ func (s *Server) followUp(c *call) (any, error) {
 		return nil, err
 	}
 	if m := s.world.message(in.channel, in.original); m != nil && m.Loading {
-		return s.editLocked(m, c) // the first one fills what was deferred
+		return s.editLocked(m, c) // the first one completes the deferred answer
 	}
 	m, err := s.replyLocked(in, c, false)
 	if err != nil {

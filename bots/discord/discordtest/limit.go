@@ -12,7 +12,7 @@ import (
 	"nize/bots/chattest"
 )
 
-// bucket counts the calls of something against its rate.
+// bucket counts calls against their rate.
 type bucket struct {
 	rate
 	left  int
@@ -24,7 +24,7 @@ type rate struct {
 	window time.Duration
 }
 
-// takeLocked counts a call and says whether it came in time; s.Mu must be held.
+// takeLocked counts a call and reports whether it is within the rate; s.Mu must be held.
 func (b *bucket) takeLocked(now time.Time) bool {
 	if !now.Before(b.reset) {
 		b.left, b.reset = b.limit, now.Add(b.window)
@@ -41,8 +41,8 @@ func (s *Server) bucketLocked(key string, r rate) *bucket {
 	return s.buckets[key]
 }
 
-// rates are what a route and its channel, guild or webhook allow; Discord tells it
-// in headers alone.
+// rates are the limits per route and channel, guild or webhook; Discord announces them only
+// in headers.
 var rates = map[string]rate{
 	"message.create": {5, 5 * time.Second},
 	"message.edit":   {5, 5 * time.Second},
@@ -59,11 +59,11 @@ var rates = map[string]rate{
 
 const global = "global"
 
-// unbound are the methods to which the global limit does not apply.
+// unbound are the methods that the global limit doesn't apply to.
 var unbound = map[string]bool{"webhook": true, "interaction.callback": true}
 
-// limitLocked counts a request and sets Discord's headers; the error says that
-// it came too early.
+// limitLocked counts a request and sets Discord's headers; it returns an error if the
+// request came too early.
 func (s *Server) limitLocked(h http.Header, name, key string) error {
 	now := s.opt.Now()
 	if s.opt.Unlimited || name == "interaction.callback" {
@@ -79,7 +79,7 @@ func (s *Server) limitLocked(h http.Header, name, key string) error {
 	b := s.bucketLocked(key, r)
 	ok := b.takeLocked(now)
 	id := fnv.New64a()
-	_, _ = id.Write([]byte(name)) // a hash takes everything
+	_, _ = id.Write([]byte(name)) // a hash never fails
 	h.Set("X-RateLimit-Bucket", fmt.Sprintf("%x", id.Sum64()))
 	h.Set("X-RateLimit-Limit", strconv.Itoa(b.limit))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(b.left))
@@ -91,7 +91,7 @@ func (s *Server) limitLocked(h http.Header, name, key string) error {
 	return nil
 }
 
-// limited says that a bucket is to wait.
+// limited is returned if a bucket's limit is reached.
 type limited struct {
 	Message    string  `json:"message"`
 	RetryAfter float64 `json:"retry_after"`
@@ -119,7 +119,7 @@ func (l *limited) write(w http.ResponseWriter) {
 	chattest.WriteJSON(w, http.StatusTooManyRequests, l)
 }
 
-// faultForm writes the faults that have a form of Discord's own.
+// faultForm writes the faults in Discord's own form.
 func (s *Server) faultForm(w http.ResponseWriter, key string) func(*chattest.Fault) bool {
 	return func(f *chattest.Fault) bool {
 		switch {
@@ -132,7 +132,7 @@ func (s *Server) faultForm(w http.ResponseWriter, key string) func(*chattest.Fau
 			s.Mu.Unlock()
 			write(w, nil, err)
 		case f.Status != 0 && f.Error != "":
-			code, _ := strconv.Atoi(f.Error) // none is 0
+			code, _ := strconv.Atoi(f.Error) // an invalid code is 0
 			write(w, nil, refuse(f.Status, code, "on request"))
 		default:
 			return false
@@ -141,7 +141,7 @@ func (s *Server) faultForm(w http.ResponseWriter, key string) func(*chattest.Fau
 	}
 }
 
-// write answers a call.
+// write responds to a call.
 func write(w http.ResponseWriter, answer any, err error) {
 	var p *problem
 	var l *limited

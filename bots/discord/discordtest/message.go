@@ -16,7 +16,7 @@ import (
 
 const nonceLife = 5 * time.Minute
 
-// draft is a message as the bot sends it; a nil field is not touched by an edit.
+// draft is a message as sent by the bot; an edit doesn't change nil fields.
 type draft struct {
 	Content     *string            `json:"content"`
 	Embeds      *[]embed           `json:"embeds"`
@@ -61,8 +61,8 @@ type allowedMentions struct {
 
 var mentionRe = regexp.MustCompile(`<@(!|&)?(\d+)>|@everyone|@here`)
 
-// mentionsIn are the users that a text names, and whom it pings: a mention that
-// allowed_mentions leaves out shows, and pings nobody.
+// mentionsIn returns the users that a text mentions, and those whom it pings: a mention
+// excluded by allowed_mentions is shown but pings nobody.
 func (s *Server) mentionsIn(text string, allowed *allowedMentions) (users, pinged []string) {
 	may := func(kind, id string) bool {
 		return allowed == nil || slices.Contains(allowed.Parse, kind) || slices.Contains(map[string][]string{"users": allowed.Users, "roles": allowed.Roles}[kind], id)
@@ -87,7 +87,7 @@ func (s *Server) mentionsIn(text string, allowed *allowedMentions) (users, pinge
 	return users, pinged
 }
 
-// applyLocked puts a checked draft into a message.
+// applyLocked applies a checked draft to a message.
 func (s *Server) applyLocked(m *Message, d draft, files map[string]chattest.Upload) {
 	if d.Content != nil {
 		m.Content = *d.Content
@@ -113,8 +113,7 @@ func (s *Server) applyLocked(m *Message, d draft, files map[string]chattest.Uplo
 	m.Versions = append(m.Versions, Version{Content: m.Content, Components: m.Components, At: s.opt.Now()})
 }
 
-// filesLocked are a message's files after a draft: those that it keeps, and new
-// ones.
+// filesLocked returns a message's files after a draft: those that it keeps, and new ones.
 func (s *Server) filesLocked(m *Message, d draft, files map[string]chattest.Upload) []File {
 	keep := m.Files
 	said := map[string]draftFile{}
@@ -137,15 +136,15 @@ func (s *Server) filesLocked(m *Message, d draft, files map[string]chattest.Uplo
 	return keep
 }
 
-// hostLocked gives a file its id and address.
+// hostLocked assigns a file its id and URL.
 func (s *Server) hostLocked(channel string, f File) File {
 	f.ID, f.Size = s.idLocked(), len(f.Content)
 	f.URL = s.URL() + "/attachments/" + channel + "/" + f.ID + "/" + url.PathEscape(f.Name)
 	return f
 }
 
-// addLocked puts a message into its channel, and tells the bot unless it is for
-// one alone.
+// addLocked adds a message to its channel, and sends the bot an event unless it is
+// ephemeral.
 func (s *Server) addLocked(m *Message) {
 	c := s.world.channel(m.Channel)
 	m.Created = s.opt.Now()
@@ -209,7 +208,7 @@ func (s *Server) createMessage(c *call) (any, error) {
 	return out, nil
 }
 
-// draft reads a message; flags are those that it keeps.
+// draft decodes a message; flags are the allowed ones.
 func (c *call) draft(fresh bool, flags int) (d draft, err error) {
 	if err := c.decode(draftShape(flags), &d); err != nil {
 		return d, err
@@ -228,7 +227,7 @@ func (c *call) draft(fresh bool, flags int) (d draft, err error) {
 	return d, nil
 }
 
-// myMessage is the message of the path, which is not for one alone.
+// myMessage returns the message in the path, unless it is ephemeral.
 func (s *Server) myMessage(c *call, need int64) (*Channel, *Message, error) {
 	ch, err := s.myChannel(c, need)
 	if err != nil {
@@ -293,7 +292,7 @@ func (s *Server) deleteMessage(c *call) (any, error) {
 	return nil, nil
 }
 
-// Delete deletes a message without the bot's doing: its author did, or a moderator.
+// Delete deletes a message as its author or a moderator would.
 func (s *Server) Delete(m Message) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -313,7 +312,7 @@ func (s *Server) deleteLocked(m *Message) {
 	}
 }
 
-// listMessages are a channel's messages, newest first.
+// listMessages returns a channel's messages, newest first.
 func (s *Server) listMessages(c *call) (any, error) {
 	ch, err := s.myChannel(c, ViewChannel)
 	if err != nil {

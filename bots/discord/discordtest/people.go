@@ -11,7 +11,7 @@ import (
 	"nize/bots/chattest"
 )
 
-// Said is a message that a person writes.
+// Said is a person's message.
 type Said struct {
 	User, Channel, Text string
 	Files               []File
@@ -43,20 +43,20 @@ func (s *Server) Say(user, channel, text string) (Message, error) {
 	return s.Post(Said{User: user, Channel: channel, Text: text})
 }
 
-// Mention writes a text that begins with nize's name.
+// Mention writes a text that begins with a mention of nize.
 func (s *Server) Mention(user, channel, text string) (Message, error) {
 	return s.Say(user, channel, "<@"+Bot+"> "+text)
 }
 
-// DM writes to nize alone.
+// DM writes in the user's direct channel with nize.
 func (s *Server) DM(user, text string) (Message, error) { return s.Say(user, s.DMChannel(user), text) }
 
-// DMChannel is a user's conversation with nize.
+// DMChannel returns a user's direct channel with nize.
 func (s *Server) DMChannel(user string) string {
 	return chattest.Get(&s.Base, func() string { return s.directLocked(Bot, user).ID })
 }
 
-// Typed is a text as a client sends it: @names become mentions.
+// Typed returns a text as a client sends it: @names become mentions.
 func (s *Server) Typed(text string) string {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Server) BeginThread(user string, at Message, name string) (out Channel,
 	return out, err
 }
 
-// Archive closes a thread; a new message opens it again unless it is locked.
+// Archive archives a thread; a new message unarchives it unless it is locked.
 func (s *Server) Archive(id string, locked bool) error {
 	return s.Try(func() error {
 		c := s.world.channel(id)
@@ -99,13 +99,13 @@ type componentData struct {
 	Values   []string `json:"values,omitempty"`
 }
 
-// Press presses a button of a message and waits until the bot answered. The
-// button is a custom id, the beginning of one that ends in *, or its label.
+// Press presses a button of a message and waits for the bot's answer. The button is a
+// custom id, a prefix that ends in *, or its label.
 func (s *Server) Press(ctx context.Context, user string, at Message, button string) error {
 	return s.Choose(ctx, user, at, button)
 }
 
-// Choose picks values in a select of a message.
+// Choose selects values in a select of a message.
 func (s *Server) Choose(ctx context.Context, user string, at Message, what string, values ...string) error {
 	return s.ask(ctx, &interaction{kind: pressKind, user: user, channel: at.Channel, message: at.ID}, func(*Channel) (any, error) {
 		m := s.world.message(at.Channel, at.ID)
@@ -117,15 +117,15 @@ func (s *Server) Choose(ctx context.Context, user string, at Message, what strin
 	})
 }
 
-// PressRaw presses a button that the message may not show any more, as a client
-// that did not hear of it yet.
+// PressRaw presses a button that the message may no longer show, like a client that hasn't
+// received the update yet.
 func (s *Server) PressRaw(ctx context.Context, user string, at Message, customID string) error {
 	return s.ask(ctx, &interaction{kind: pressKind, user: user, channel: at.Channel, message: at.ID}, func(*Channel) (any, error) {
 		return componentData{CustomID: customID, Type: button}, nil
 	})
 }
 
-// part is what one can press there under a name.
+// part returns the component with that name.
 func (m *Message) part(what string) (Component, error) {
 	var have []string
 	for _, p := range m.Parts() {
@@ -144,7 +144,7 @@ func (m *Message) part(what string) (Component, error) {
 	return Component{}, fmt.Errorf("discordtest: nothing to press is called %q; there are %s", what, strings.Join(have, ", "))
 }
 
-// Buttons are the labels of what one can press on a message.
+// Buttons returns the labels of a message's buttons and selects.
 func (m Message) Buttons() (list []string) {
 	for _, p := range m.Parts() {
 		if p.Type == button && !p.Disabled {
@@ -154,10 +154,10 @@ func (m Message) Buttons() (list []string) {
 	return list
 }
 
-// Parts are a message's components in order, outer ones first.
+// Parts returns a message's components in order, outer ones first.
 func (m Message) Parts() []Component { return parts(m.Components) }
 
-// componentText is what a message's components say.
+// componentText returns the text of a message's components.
 func (m Message) componentText() string {
 	var b strings.Builder
 	for _, p := range m.Parts() {
@@ -168,7 +168,7 @@ func (m Message) componentText() string {
 	return b.String()
 }
 
-// EmbedText is what a message's embeds say, in Markdown.
+// EmbedText returns the text of a message's embeds, in Markdown.
 func (m Message) EmbedText() string {
 	var embeds []embed
 	_ = json.Unmarshal(m.Embeds, &embeds) // our own
@@ -183,16 +183,16 @@ func (m Message) EmbedText() string {
 	return strings.Join(slices.DeleteFunc(text, func(t string) bool { return t == "" || t == "****" }), "\n")
 }
 
-// Text is everything that a message says: its content, embeds and components.
+// Text returns all text of a message: its content, embeds and components.
 func (m Message) Text() string {
 	text := []string{m.Content, m.EmbedText(), m.componentText()}
 	return strings.TrimSpace(strings.Join(slices.DeleteFunc(text, func(t string) bool { return t == "" }), "\n"))
 }
 
-// Dialog is a modal that somebody sees.
+// Dialog is a modal shown to a user.
 type Dialog struct {
 	ID, User, Channel, CustomID, Title string
-	Fields                             []Component // with what their labels say
+	Fields                             []Component // with the texts of their labels
 	from                               string
 }
 
@@ -211,7 +211,7 @@ func fieldsOf(roots []Component) (list []Component) {
 	return list
 }
 
-// Chosen are the values with which a list begins.
+// Chosen returns the preselected values of a list.
 func (p Component) Chosen() (list []string) {
 	for _, o := range p.Options {
 		if o.Default {
@@ -221,17 +221,17 @@ func (p Component) Chosen() (list []string) {
 	return list
 }
 
-// offers says whether all of these are options of a list.
+// offers reports whether all of these are options of a list.
 func (p Component) offers(values []string) bool {
 	return !slices.ContainsFunc(values, func(v string) bool {
 		return !slices.ContainsFunc(p.Options, func(o SelectOption) bool { return o.Value == v })
 	})
 }
 
-// Needed says whether it must be filled in.
+// Needed reports whether it must be filled in.
 func (p Component) Needed() bool { return p.Required == nil || *p.Required }
 
-// Dialog is the modal that a user sees, and whether there is one.
+// Dialog returns the modal that a user sees, and whether there is one.
 func (s *Server) Dialog(user string) (Dialog, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -241,10 +241,10 @@ func (s *Server) Dialog(user string) (Dialog, bool) {
 	return Dialog{}, false
 }
 
-// CloseDialog closes it; nobody is told.
+// CloseDialog closes it without an event.
 func (s *Server) CloseDialog(user string) { s.Change(func() { delete(s.dialogs, user) }) }
 
-// modalData is the data of a modal that was sent.
+// modalData is the data of a submitted modal.
 type modalData struct {
 	CustomID   string     `json:"custom_id"`
 	Components []modalRow `json:"components"`
@@ -263,15 +263,15 @@ type modalField struct {
 	Values   []string `json:"values,omitempty"`
 }
 
-// Submit sends the dialog that the user sees. A field is named by its custom id or
-// its label; what is not named stays as the bot filled it in.
+// Submit submits the dialog that the user sees. A field is named by its custom id or its
+// label; other fields keep the bot's values.
 func (s *Server) Submit(ctx context.Context, user string, values map[string][]string) error {
 	d, open := s.Dialog(user)
 	if !open {
 		return fmt.Errorf("discordtest: %s has no open dialog", user)
 	}
 	if err := s.ask(ctx, &interaction{kind: submitKind, user: user, channel: d.Channel, message: d.from}, func(*Channel) (any, error) { return d.fill(values) }); err != nil {
-		return err // the client keeps it open and says that something went wrong
+		return err // the client keeps it open and reports an error
 	}
 	s.Change(func() {
 		if now := s.dialogs[user]; now != nil && now.ID == d.ID {
@@ -320,12 +320,12 @@ func (d *Dialog) fill(values map[string][]string) (any, error) {
 	return out, nil
 }
 
-// Slash runs a command, as people type it: see typedLocked.
+// Slash runs a typed command: see typedLocked.
 func (s *Server) Slash(ctx context.Context, user, channel, text string) error {
 	return s.ask(ctx, &interaction{kind: slashKind, user: user, channel: channel}, func(c *Channel) (any, error) { return s.typedLocked(c, text, false) })
 }
 
-// Complete are the choices that the bot offers while a command is typed.
+// Complete returns the choices that the bot offers while a command is typed.
 func (s *Server) Complete(ctx context.Context, user, channel, text string) ([]Choice, error) {
 	in := &interaction{kind: typingKind, user: user, channel: channel}
 	err := s.ask(ctx, in, func(c *Channel) (any, error) { return s.typedLocked(c, text, true) })
@@ -347,18 +347,17 @@ func (s *Server) Menu(ctx context.Context, user string, at Message, name string)
 	})
 }
 
-// Messages are those that stand in a channel or thread in order, those for one
-// alone not.
+// Messages returns the messages of a channel or thread in order, without ephemeral ones.
 func (s *Server) Messages(channel string) []Message {
 	return s.read(channel, func(m *Message) bool { return m.For == "" && m.Type != starterType })
 }
 
-// Ephemerals are the messages of a channel that only this user sees.
+// Ephemerals returns the messages of a channel that only this user sees.
 func (s *Server) Ephemerals(channel, user string) []Message {
 	return s.read(channel, func(m *Message) bool { return m.For == user })
 }
 
-// Visible is everything that a user sees in a channel.
+// Visible returns everything that a user sees in a channel.
 func (s *Server) Visible(channel, user string) []Message {
 	return s.read(channel, func(m *Message) bool { return (m.For == "" || m.For == user) && m.Type != starterType })
 }
@@ -373,7 +372,7 @@ func (m *Message) clone() Message {
 	return out
 }
 
-// Message is one message as it stands, and whether it does.
+// Message returns the current version of a message, and whether it exists.
 func (s *Server) Message(channel, id string) (Message, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -389,7 +388,7 @@ func (c *Channel) clone() Channel {
 	return out
 }
 
-// Channel is a channel, thread or direct conversation by its id.
+// Channel returns a channel, thread or direct channel by its id.
 func (s *Server) Channel(id string) (Channel, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -399,17 +398,17 @@ func (s *Server) Channel(id string) (Channel, bool) {
 	return Channel{}, false
 }
 
-// Channels are what a user sees: channels, threads and direct conversations.
+// Channels returns the channels, threads and direct channels that a user sees.
 func (s *Server) Channels(user string) []Channel {
 	return chattest.Read(&s.Base, func() []*Channel { return s.world.channels }, func(c *Channel) bool { return s.world.sees(c, user) }, (*Channel).clone)
 }
 
-// Users are everybody, bots too.
+// Users returns all users, including bots.
 func (s *Server) Users() []User {
 	return chattest.Read(&s.Base, func() []*User { return s.world.users }, nil, func(u *User) User { return *u })
 }
 
-// AddChannel puts a channel into its guild, or replaces it.
+// AddChannel adds a channel to its guild, or replaces it.
 func (s *Server) AddChannel(c Channel) {
 	c = c.clone()
 	s.Change(func() {
@@ -423,7 +422,7 @@ func (s *Server) AddChannel(c Channel) {
 	})
 }
 
-// Leave takes somebody out of a guild; nize too, as if it had been kicked.
+// Leave removes a user from a guild; for nize, as if it had been kicked.
 func (s *Server) Leave(guild, user string) error {
 	return s.Try(func() error {
 		g := s.world.guild(guild)
@@ -435,7 +434,7 @@ func (s *Server) Leave(guild, user string) error {
 	})
 }
 
-// InGuild says whether somebody is in a guild.
+// InGuild reports whether a user is in a guild.
 func (s *Server) InGuild(guild, user string) bool {
 	return chattest.Get(&s.Base, func() bool { return s.world.guild(guild).member(user) != nil })
 }

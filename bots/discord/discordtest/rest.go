@@ -8,8 +8,8 @@ import (
 	"nize/bots/chattest"
 )
 
-// route is a method of the API: its name, for limits, faults and counts, the
-// part of the path that has a bucket of its own, and what it does with s.Mu held.
+// route is a method of the API: its name, used for limits, faults and counts; the part of
+// the path that has its own bucket; and its handler, called with s.Mu held.
 type route struct {
 	method, path, name, major string
 	run                       func(*Server, *call) (any, error)
@@ -70,7 +70,7 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request, r route) {
 			if v := req.PathValue("version"); v != "v9" && v != "v10" {
 				return nil, errVersion
 			}
-			// A token in the path is all that an interaction needs.
+			// An interaction's request is authorized by the token in its path.
 			if !unbound[r.name] && (s.identifies < 0 || req.Header.Get("Authorization") != "Bot "+s.opt.Token) {
 				return nil, errUnauthorized
 			}
@@ -85,12 +85,12 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request, r route) {
 	})
 }
 
-// call is one request of the bot's.
+// call is one request of the bot.
 type call struct {
 	*http.Request
 	body  json.RawMessage
-	at    string                     // where the body stands in that of the request
-	files map[string]chattest.Upload // by field, of a multipart request
+	at    string                     // position of the body within that of the request
+	files map[string]chattest.Upload // keyed by field, for a multipart request
 }
 
 const (
@@ -98,7 +98,7 @@ const (
 	maxFile = 10 << 20
 )
 
-// read takes the body, with its files where it is multipart.
+// read reads the body, with its files if it is multipart.
 func (c *call) read(w http.ResponseWriter) error {
 	body, err := chattest.ReadBody(w, c.Request, maxBody)
 	c.body, c.files = body.JSON, body.Files
@@ -118,7 +118,7 @@ func (c *call) read(w http.ResponseWriter) error {
 	return nil
 }
 
-// decode checks a body and reads it into v.
+// decode checks a body and decodes it into v.
 func (c *call) decode(shape rule, v any) error {
 	if len(c.body) == 0 {
 		c.body = json.RawMessage(`{}`)
@@ -157,7 +157,7 @@ func (s *Server) serveFile(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(f.Content) // the client is gone
 }
 
-// File is an attachment by its id.
+// File returns an attachment by its id.
 func (s *Server) File(id string) (File, bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"nize/bots/chattest"
 )
 
-// What bodies may hold, as tables.
+// The valid forms of bodies, as tables.
 
 type (
 	rule    = chattest.Rule
@@ -26,7 +26,7 @@ var (
 	boolean, anything rule = chattest.Boolean, chattest.Anything
 )
 
-// dialect is what Discord says of each flaw: its code, and words.
+// dialect has Discord's code and text for each flaw.
 var dialect = chattest.Dialect{Lenient: true, Words: map[chattest.Flaw]string{
 	chattest.NotString: "BASE_TYPE_BAD Could not interpret as string.", chattest.NotList: "BASE_TYPE_BAD Only iterables may be used in a ListType",
 	chattest.NotObject: "BASE_TYPE_BAD Only dictionaries may be used in a DictType", chattest.NotBool: "BASE_TYPE_BAD Must be either true or false.",
@@ -39,7 +39,7 @@ var dialect = chattest.Dialect{Lenient: true, Words: map[chattest.Flaw]string{
 	chattest.BadType: "UNION_TYPE_CHOICES Value of field \"type\" must be one of (%[2]s).",
 }}
 
-// check is Discord's form of all that is wrong: objects nested as the fields are.
+// check returns the flaws in Discord's form, in which objects are nested like the fields.
 func check(shape rule, at string, raw json.RawMessage) error {
 	c := chattest.NewChecker(&dialect)
 	shape(c, at, raw)
@@ -75,7 +75,7 @@ func formError(list ...chattest.Wrong) error {
 
 const maxContent = 2000
 
-// draftShape is a message as it is sent, besides the flags that it has.
+// draftShape is a message to be sent, without its possible flags.
 func draftShape(flags int) rule { return all(draftFields, layouts(flags)) }
 
 var draftFields = object(fields{
@@ -91,7 +91,8 @@ func checkNonce(c *checker, at string, raw json.RawMessage) {
 	}
 }
 
-// checkExclusive: a kind of mention is allowed as a whole, or one by one.
+// checkExclusive checks that a kind of mention is allowed either as a whole or
+// individually.
 func checkExclusive(c *checker, at string, a allowedMentions) {
 	for kind, named := range map[string][]string{"users": a.Users, "roles": a.Roles} {
 		if slices.Contains(a.Parse, kind) && len(named) > 0 {
@@ -105,8 +106,8 @@ var embedShape = object(fields{
 	"author": object(fields{"name!": counted("embeds", 1, 256)}), "fields": list(0, 25, object(fields{"name!": counted("embeds", 1, 256), "value!": counted("embeds", 1, 1024), "inline": boolean})),
 })
 
-// layouts checks components by the flag of components v2, with which a message is
-// those alone, and what counts over the whole of a message.
+// layouts checks components according to the flag of components v2, with which a message
+// consists only of them, and the totals over a message.
 func layouts(flags int) rule {
 	return chattest.About(func(c *checker, at string, d draft) {
 		rows := list(0, 5, one(messageKinds))
@@ -139,7 +140,7 @@ func layouts(flags int) rule {
 	})
 }
 
-// component is one of them with these fields, and what else is to be said of it.
+// component is a component with these fields, and further rules.
 func component(f fields, more ...rule) rule {
 	return all(append([]rule{func(c *checker, _ string, _ json.RawMessage) { c.Counts["components"]++ }, object(f)}, more...)...)
 }
@@ -206,8 +207,8 @@ var (
 	}))})
 )
 
-// checkPicks: between the least and the most that may be chosen stands something, and
-// of a list's own options no more than it has.
+// checkPicks checks that the numbers of choices leave a valid range, and don't exceed a
+// list's own options.
 func checkPicks(c *checker, at string, p Component) {
 	least, most := 1, 1
 	if p.MinValues != nil {
@@ -231,7 +232,7 @@ func checkDistinct(c *checker, at string, p Component) {
 	}
 }
 
-// checkWidth: a row holds five buttons or one select.
+// checkWidth checks that a row has at most five buttons or one select.
 func checkWidth(c *checker, at string, p Component) {
 	for _, child := range p.Components {
 		if child.Type != button && len(p.Components) > 1 {
@@ -240,7 +241,7 @@ func checkWidth(c *checker, at string, p Component) {
 	}
 }
 
-// Component is any component, with what those that nize may use have.
+// Component is any component, with the fields of those that nize may use.
 type Component struct {
 	Type        int             `json:"type"`
 	ID          string          `json:"custom_id"`
@@ -262,10 +263,10 @@ type Component struct {
 	Components  []Component     `json:"components"`
 	Component   *Component      `json:"component"`
 	Accessory   *Component      `json:"accessory"`
-	labelled    bool            // stands in a label
+	labelled    bool            // has a label
 }
 
-// SelectOption is one of a list's.
+// SelectOption is an option of a list.
 type SelectOption struct {
 	Label   string `json:"label"`
 	Value   string `json:"value"`
@@ -279,10 +280,10 @@ func (p *Component) most() int {
 	return p.MaxLength
 }
 
-// parts are all components of a tree, outer ones first.
+// parts returns all components of a tree, outer ones first.
 func parts(raw json.RawMessage) (list []Component) {
 	var roots []Component
-	_ = json.Unmarshal(raw, &roots) // they were checked; none are none
+	_ = json.Unmarshal(raw, &roots) // checked before; missing ones count as none
 	return flatten(roots)
 }
 
@@ -299,13 +300,13 @@ func flatten(roots []Component) (list []Component) {
 	return list
 }
 
-// commandShape is a list of commands that the bot registers.
+// commandShape is a list of commands registered by the bot.
 var commandShape = list(0, 130, all(object(fields{
 	"type": number(1, 2, 3), "name!": length(1, 32), "name_localizations": localized(length(1, 32)), "description": length(0, 100), "description_localizations": localized(length(0, 100)),
 	"options": optionsShape(0), "default_member_permissions": length(0, 20), "dm_permission": boolean, "contexts": list(0, 3, integer(0, 2)), "nsfw": boolean,
 }), chattest.About(checkCommand)))
 
-// optionsShape are parameters, sub-commands or groups of those, in that many.
+// optionsShape are parameters, subcommands or groups of those, nested up to depth.
 func optionsShape(depth int) rule {
 	name := all(length(1, 32), checkName)
 	inner, types := anything, []int{3, 4, 5, 6, 7, 8, 9, 10, 11}
@@ -343,8 +344,8 @@ func localized(of rule) rule {
 	return chattest.Dictionary(func(locale string) bool { return slices.Contains(locales, locale) }, of)
 }
 
-// checkCommand: commands on users and messages have names alone, and those that
-// are typed have names in small letters.
+// checkCommand checks that commands on users and messages have only a name, and that typed
+// ones have lower-case names.
 func checkCommand(c *checker, at string, cmd Command) {
 	switch {
 	case cmd.Type > 1 && (cmd.Description != "" || len(cmd.Options) > 0):

@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// The forms in which Discord writes things, where they have more than the world
-// keeps of them.
+// Discord's JSON forms that have more than the world stores.
 
 type wireMember struct {
 	member
@@ -23,7 +22,7 @@ func (w *world) wireMember(m *member) *wireMember {
 
 type overwrite struct {
 	ID    string `json:"id"`
-	Type  int    `json:"type"` // 0 a role, 1 a member
+	Type  int    `json:"type"` // 0 for a role, 1 for a member
 	Allow int64  `json:"allow,string"`
 	Deny  int64  `json:"deny,string"`
 }
@@ -33,7 +32,7 @@ type wireChannel struct {
 	Overwrites  []overwrite     `json:"permission_overwrites,omitempty"`
 	Recipients  []*User         `json:"recipients,omitempty"`
 	Metadata    *threadMetadata `json:"thread_metadata,omitempty"`
-	Permissions string          `json:"permissions,omitempty"` // of who pressed, in interactions
+	Permissions string          `json:"permissions,omitempty"` // of the person, in interactions
 }
 
 type threadMetadata struct {
@@ -94,9 +93,9 @@ type messageReference struct {
 
 var emptyList = json.RawMessage("[]")
 
-// wireLocked is a message as it stands; content says whether the bot may read
-// what others wrote: else it reads its own, what is direct, and what mentions it.
-// s.Mu must be held.
+// wireLocked returns the current version of a message; content reports whether the bot may
+// read other users' content: otherwise it reads only its own, direct messages, and
+// mentions. s.Mu must be held.
 func (s *Server) wireLocked(m *Message, content bool) *wireMessage {
 	c := s.world.channel(m.Channel)
 	out := &wireMessage{Message: *m, Author: s.world.user(m.Author), Mentions: []*User{}, MentionRoles: []string{}}
@@ -136,7 +135,7 @@ func (s *Server) wireLocked(m *Message, content bool) *wireMessage {
 	return out
 }
 
-// eventMessageLocked is a message as an event has it; s.Mu must be held.
+// eventMessageLocked returns a message as in an event; s.Mu must be held.
 func (s *Server) eventMessageLocked(m *Message, content bool) *wireMessage {
 	out := s.wireLocked(m, content)
 	out.GuildID = s.world.channel(m.Channel).Guild

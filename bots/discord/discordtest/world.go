@@ -10,22 +10,22 @@ import (
 	"nize/bots/chattest"
 )
 
-// The ids of the seeded guilds. Ids are decimal numbers there; these say what
-// they are of by their first digits.
+// The ids of the seeded guilds. Ids are decimal numbers; here the first digit shows the
+// kind of object.
 const (
 	App = "1000000000000000001" // the application; its bot user has the same id
 	Bot = App
 
 	Guild      = "2000000000000000001"
-	OtherGuild = "2000000000000000002" // where the bot is too, and was not asked to be
+	OtherGuild = "2000000000000000002" // a guild in which the bot is uninvited
 
 	Ann      = "3000000000000000001" // administers the guild, English
 	Ben      = "3000000000000000002" // member, German
 	Cho      = "3000000000000000003" // member, Chinese
-	Stranger = "3000000000000000004" // of the other guild alone
+	Stranger = "3000000000000000004" // only in the other guild
 	OtherBot = "3000000000000000005"
 
-	General = "4000000000000000001" // everybody reads it
+	General = "4000000000000000001" // everybody can read it
 	Secret  = "4000000000000000002" // Ann, Ben and the bot
 	Random  = "4000000000000000003" // without the bot
 	Lobby   = "4000000000000000004" // of the other guild
@@ -59,13 +59,13 @@ const (
 	PrivateThread = 12
 )
 
-// User is somebody on the platform.
+// User is a user of the platform.
 type User struct {
 	ID     string `json:"id"`
 	Name   string `json:"username"`
 	Nick   string `json:"global_name,omitempty"`
 	Bot    bool   `json:"bot,omitempty"`
-	Locale string `json:"-"` // of their client
+	Locale string `json:"-"` // locale of their client
 }
 
 // Role is a role of a guild.
@@ -75,14 +75,14 @@ type Role struct {
 	Permissions int64  `json:"permissions,string"`
 }
 
-// member is somebody in a guild.
+// member is a user's membership in a guild.
 type member struct {
 	id     string
 	Roles  []string  `json:"roles"`
 	Joined time.Time `json:"joined_at"`
 }
 
-// guild is one server, as people call it.
+// guild is a guild, which people call a server.
 type guild struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
@@ -98,10 +98,10 @@ type Channel struct {
 	Guild       string   `json:"guild_id,omitempty"`
 	Name        string   `json:"name,omitempty"`
 	Type        int      `json:"type"`
-	Parent      string   `json:"parent_id,omitempty"` // of a thread
+	Parent      string   `json:"parent_id,omitempty"` // for a thread
 	Owner       string   `json:"owner_id,omitempty"`  // who began a thread
-	Private     bool     `json:"-"`                   // who may see it is listed
-	Members     []string `json:"-"`                   // of a private channel, a thread or a direct conversation
+	Private     bool     `json:"-"`                   // only listed members may see it
+	Members     []string `json:"-"`                   // for a private channel, a thread or a direct channel
 	Archived    bool     `json:"-"`
 	Locked      bool     `json:"-"`
 	AutoArchive int      `json:"-"`
@@ -109,7 +109,7 @@ type Channel struct {
 
 func (c *Channel) thread() bool { return c.Type == PublicThread || c.Type == PrivateThread }
 
-// File is what goes with a message.
+// File is an attachment of a message.
 type File struct {
 	ID          string `json:"id"`
 	Name        string `json:"filename"`
@@ -119,14 +119,14 @@ type File struct {
 	Content     []byte `json:"-"`
 }
 
-// Version is how a message looked at some time.
+// Version is a message's content at some time.
 type Version struct {
 	Content    string
 	Components json.RawMessage
 	At         time.Time
 }
 
-// Message is what stands in a channel.
+// Message is a message in a channel.
 type Message struct {
 	ID          string          `json:"id"`
 	Channel     string          `json:"channel_id"`
@@ -139,11 +139,11 @@ type Message struct {
 	Flags       int             `json:"flags"`
 	Created     time.Time       `json:"timestamp"`
 	Edited      time.Time       `json:"edited_timestamp,omitzero"`
-	Reply       string          `json:"-"` // the message that it answers
-	Thread      string          `json:"-"` // that was begun from it
+	Reply       string          `json:"-"` // the message that it replies to
+	Thread      string          `json:"-"` // the thread that was begun from it
 	Nonce       string          `json:"-"`
-	Versions    []Version       `json:"-"` // every look it had, the present one last
-	For         string          `json:"-"` // the only one who sees it
+	Versions    []Version       `json:"-"` // every version, the current one last
+	For         string          `json:"-"` // the only user who sees it
 	Loading     bool            `json:"-"` // "nize is thinking…"
 	Pinged      []string        `json:"-"`
 	deleted     bool
@@ -165,15 +165,15 @@ const (
 const (
 	replyType   = 19
 	commandType = 20
-	starterType = 21 // the first of a thread, which refers to what it was begun from
+	starterType = 21 // the first message of a thread, which refers to the one it was begun from
 )
 
-// world is what the mutex guards.
+// world is the state guarded by the mutex.
 type world struct {
 	users    []*User
 	guilds   []*guild
 	channels []*Channel
-	messages map[string][]*Message // by channel, in order
+	messages map[string][]*Message // keyed by channel, in order
 	serial   int64
 	last     int64 // milliseconds of the last id
 	events   []Event
@@ -240,8 +240,8 @@ func (g *guild) member(user string) *member {
 	return chattest.Find(g.members, func(m *member) bool { return m.id == user })
 }
 
-// permissions of somebody in a channel, as Discord computes them: 0 for who
-// does not see it.
+// permissions returns a user's permissions in a channel as Discord computes them: 0 if they
+// can't see it.
 func (w *world) permissions(c *Channel, user string) int64 {
 	if c.Type == DirectChannel {
 		if slices.Contains(c.Members, user) {
@@ -277,33 +277,34 @@ func (w *world) permissions(c *Channel, user string) int64 {
 
 func (w *world) sees(c *Channel, user string) bool { return w.permissions(c, user)&ViewChannel != 0 }
 
-// share says whether two have a guild in common.
+// share reports whether two users have a guild in common.
 func (w *world) share(a, b string) bool {
 	return slices.ContainsFunc(w.guilds, func(g *guild) bool { return g.member(a) != nil && g.member(b) != nil })
 }
 
-// epoch is when Discord's ids begin.
+// epoch is the epoch of Discord's ids.
 const epoch = 1420070400000
 
-// idLocked makes a new id, later than every one before; s.Mu must be held.
+// idLocked returns a new id, later than all earlier ones; s.Mu must be held.
 func (s *Server) idLocked() string {
 	w := &s.world
 	w.serial++
-	w.last = max(w.last, s.opt.Now().UnixMilli(), epoch+1) // a bubble's clock stands before it
+	w.last = max(w.last, s.opt.Now().UnixMilli(), epoch+1) // a synctest bubble's clock is earlier
 	if w.serial&0x3fffff == 0 {
 		w.last++
 	}
-	// The lower 22 bits count, where Discord has workers and a count.
+	// The lower 22 bits are a counter; Discord has workers and a counter there.
 	return strconv.FormatInt((w.last-epoch)<<22|w.serial&0x3fffff, 10)
 }
 
-// ordinal is an id to compare by; 0 where it is none.
+// ordinal returns an id as a number for comparison; 0 if it is invalid.
 func ordinal(id string) uint64 {
-	n, _ := strconv.ParseUint(id, 10, 64) // what is none is 0 then
+	n, _ := strconv.ParseUint(id, 10, 64) // an invalid id is 0
 	return n
 }
 
-// directLocked is the direct conversation of two, made if needed; s.Mu must be held.
+// directLocked returns the direct channel of two users, creating it if needed; s.Mu must be
+// held.
 func (s *Server) directLocked(a, b string) *Channel {
 	for _, c := range s.world.channels {
 		if c.Type == DirectChannel && slices.Contains(c.Members, a) && slices.Contains(c.Members, b) {

@@ -8,7 +8,7 @@ import (
 	"nize/bots/discord/discordtest"
 )
 
-// block is what the page draws.
+// block is a block that the page draws.
 type block struct {
 	Type     string    `json:"type"`
 	ID       string    `json:"block_id,omitempty"`
@@ -48,7 +48,7 @@ func plain(text string) *label { return &label{Type: "plain_text", Text: text} }
 
 func markdown(text string) block { return block{Type: "markdown", Text: text} }
 
-// Blocks are a message with its embeds and components.
+// Blocks returns a message with its embeds and components.
 func Blocks(m discordtest.Message) json.RawMessage {
 	list := []block{}
 	if m.Loading {
@@ -68,7 +68,7 @@ func Blocks(m discordtest.Message) json.RawMessage {
 			list = append(list, block{Type: "divider"})
 		case p.Type == 1: // a row
 			list = append(list, block{Type: "actions", ID: "c"})
-		case p.Disabled: // nobody can press it
+		case p.Disabled: // it can't be pressed
 			list = append(list, markdown("*"+p.Label+"*"))
 		case p.Type == 2 || p.Type == 3:
 			if len(list) == 0 || list[len(list)-1].Type != "actions" {
@@ -95,7 +95,7 @@ func elementOf(p discordtest.Component) element {
 	return e
 }
 
-// fields are those of a dialog.
+// fields returns the fields of a dialog.
 func fields(list []discordtest.Component) json.RawMessage {
 	out := []block{}
 	for _, f := range list {

@@ -1,4 +1,4 @@
-// Package page shows a pretended Discord on the page of `nizectl dev discord`.
+// Package page shows a fake Discord on the page of `nizectl dev discord`.
 package page
 
 import (
@@ -12,7 +12,7 @@ import (
 	"nize/bots/discord/discordtest"
 )
 
-// Platform is the guilds on the page.
+// Platform shows the guilds on the page.
 type Platform struct{ *discordtest.Server }
 
 var _ page.Platform = Platform{}
@@ -74,10 +74,10 @@ func (p Platform) Picture(user, where, thread string) page.Picture {
 	return out
 }
 
-// commandsOf are the lines that a command has: itself, or its sub-commands.
+// commandsOf returns the lines of a command: itself, or its subcommands.
 func commandsOf(c discordtest.Command) (list []page.Command) {
 	for _, o := range c.Options {
-		if o.Type == 1 { // a sub-command
+		if o.Type == 1 { // a subcommand
 			list = append(list, page.Command{Line: "/" + c.Name + " " + o.Name, About: o.Description})
 		}
 	}
@@ -134,7 +134,7 @@ func (p Platform) Do(ctx context.Context, d page.Deed) (page.Done, error) {
 	case "close":
 		p.CloseDialog(d.User)
 		return page.Done{}, nil
-	case "view": // what is typed in a dialog goes with it
+	case "view": // the values typed in a dialog are part of it
 		return page.Done{}, nil
 	case "dm":
 		return page.Done{Channel: p.DMChannel(d.User)}, nil
@@ -144,7 +144,7 @@ func (p Platform) Do(ctx context.Context, d page.Deed) (page.Done, error) {
 	return page.Done{}, page.ErrDeed(d.Do)
 }
 
-// say sends a message, or a slash command.
+// say sends a message or a slash command.
 func (p Platform) say(ctx context.Context, d page.Deed, channel string) error {
 	text := strings.TrimSpace(d.Text)
 	switch {
