@@ -87,7 +87,7 @@ func TestSlackChannelWords(t *testing.T) {
 	}
 	slash(slacktest.Ben, "/nize channel servers secret", `server "secret" not found`)
 	slash(slacktest.Ben, "/nize channel servers opne", "did you mean open?")
-	slash(slacktest.Ben, "/nize channel admins user:ben", "nly nize's admins can set")
+	slash(slacktest.Ben, "/nize channel admins user:ben", "nize's admins can set who")
 	slash(slacktest.Ben, "/nize channel aprovers admins", "did you mean approvers?")
 	slash(slacktest.Ben, "/nize channel approvers user:zed", "that does not exist")
 	slash(slacktest.Ben, "/nize channel approvers 2 of requestor,grup:ops", "did you mean requester")
