@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestContentIsPassedOn: content goes to a client as its server wrote it, and as text
-// where a client would reject the whole result for its form.
+// TestContentIsPassedOn: content reaches the client as the server wrote it, or as text if
+// the client would reject the whole result because of its form.
 func TestContentIsPassedOn(t *testing.T) {
 	for content, want := range map[string]string{
 		`[{"type":"text","text":"a","x":1},{"type":"image","data":"aGk=","mimeType":"image/png"}]`: `[{"type":"text","text":"a","x":1},{"type":"image","data":"aGk=","mimeType":"image/png"}]`,
-		`[{"type":"hologram","text":"a"}]`:        `[{"type":"hologram","text":"a"}]`, // of a version that nize does not know
+		`[{"type":"hologram","text":"a"}]`:        `[{"type":"hologram","text":"a"}]`, // from a protocol version unknown to nize
 		`[]`:                                      `[]`,
 		`null`:                                    `[]`,
 		`"a"`:                                     `[{"type":"text","text":"a"}]`,

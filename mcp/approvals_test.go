@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// channel is who is in the channel C1 of these tests, as a platform would say.
+// channel lists the members of channel C1 for these tests, like a platform.
 type channel struct {
 	mu              sync.Mutex
 	members, admins []string
@@ -28,7 +28,7 @@ func (c *channel) set(members, admins []string) {
 	c.members, c.admins = members, admins
 }
 
-// breaks says whether the platform does not answer from now on.
+// breaks sets whether the platform stops answering.
 func (c *channel) breaks(yes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *channel) Admins(_ context.Context, at store.Address) ([]string, error) 
 	return c.admins, nil
 }
 
-// person adds somebody who can press.
+// person adds a user who can press buttons.
 func (h *fixture) person(name string) store.Caller {
 	h.t.Helper()
 	u, err := h.db.EnsureUser(h.t.Context(), "local:"+name, name, store.Member)
@@ -74,7 +74,7 @@ func (h *fixture) group(name string, members ...store.Caller) {
 	}
 }
 
-// approvers sets who may approve calls of the server.
+// approvers sets the approval policy of the server.
 func (h *fixture) approvers(p string) {
 	h.t.Helper()
 	h.change(func(s *store.Server) { s.Approvers = store.Policy(p) })
@@ -118,7 +118,7 @@ func (h *fixture) press(by store.Caller, c *store.Call, verb store.Verb) (*store
 	return h.gateway.Decide(h.t.Context(), by, c.ID, store.Decision{Verb: verb, Digest: c.Digest})
 }
 
-// refusals counts the presses in the audit trail that changed nothing.
+// refusals counts the audited presses that had no effect.
 func (h *fixture) refusals(call string) int {
 	h.t.Helper()
 	if err := h.db.Flush(h.t.Context()); err != nil {
@@ -189,8 +189,8 @@ func TestWhoMayPress(t *testing.T) {
 	}
 }
 
-// TestFailsClosed: a platform that does not answer is a no, and so is a person
-// who was disabled or taken out of the group since.
+// TestFailsClosed: a press is refused if the platform does not answer, or if the person was
+// disabled or removed from the group in the meantime.
 func TestFailsClosed(t *testing.T) {
 	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
@@ -229,7 +229,7 @@ func TestFailsClosed(t *testing.T) {
 	}
 }
 
-// TestNobodyCould: what nobody could approve is refused at once, saying so.
+// TestNobodyCould: a call without possible approvers is refused at once, with that reason.
 func TestNobodyCould(t *testing.T) {
 	h := newFixture(t, nil)
 	ann := h.person("ann")
@@ -263,8 +263,8 @@ func TestNobodyCould(t *testing.T) {
 	}
 }
 
-// TestApproversInBrowsers: who is signed in in a browser has a place to press, and
-// has it no more once they are not; what waited for admins before goes on so.
+// TestApproversInBrowsers: a person with a browser session counts as reachable until the
+// session ends; calls that already waited for admins go on waiting.
 func TestApproversInBrowsers(t *testing.T) {
 	h := newFixture(t, nil)
 	u, err := h.db.AddUser(t.Context(), h.root, store.User{Name: "zoe", Role: store.Member, Identities: []string{store.NamedIdentity + "zoe"}})
@@ -316,8 +316,8 @@ func TestApproversInBrowsers(t *testing.T) {
 	}
 }
 
-// TestFourEyes: many presses of three people at once lead to one execution,
-// after the yes of two different ones, and each other press is in the audit.
+// TestFourEyes: many concurrent presses by three people lead to one execution, after
+// approvals by two different people. Every other press is in the audit trail.
 func TestFourEyes(t *testing.T) {
 	h := newFixture(t, nil)
 	ann, bob, cid := h.person("ann"), h.person("bob"), h.person("cid")
@@ -337,7 +337,7 @@ func TestFourEyes(t *testing.T) {
 	if err != nil || card.Who().String() != "2 different people of: group ops; not mia, who asked" || !slices.Equal(card.Yes, []string{"ann"}) || card.Always {
 		t.Errorf("card %+v, %q, %v", card, card.Who(), err)
 	}
-	h.stop() // a restart between the two
+	h.stop() // a restart between the two approvals
 	h.open("second")
 	h.run()
 	var won, late atomic.Int64
@@ -395,8 +395,7 @@ func TestVoidVote(t *testing.T) {
 	}
 }
 
-// TestVoteDecidesNothing: who said yes to what was edited, or given up, before it
-// had enough of them is not who decided that.
+// TestVoidVote: the approval of a person who is no longer eligible does not count.
 func TestVoteDecidesNothing(t *testing.T) {
 	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
@@ -431,7 +430,7 @@ func TestVoteDecidesNothing(t *testing.T) {
 	decided(c, store.Cancelled, "")
 }
 
-// TestVoteDenied: one no of those who may press ends it.
+// TestVoteDenied: a single denial by an eligible approver ends the call.
 func TestVoteDenied(t *testing.T) {
 	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")
@@ -446,9 +445,9 @@ func TestVoteDenied(t *testing.T) {
 	}
 }
 
-// TestApproverJoined: who may press may still after a join with another account
-// of theirs, also for a call that waited, and where a file names them by the id
-// of before, which no join changes.
+// TestApproverJoined: an approver can still press after their account was joined with
+// another one, also for a call that already waited and where a file names them by their
+// earlier ID, which a join does not change.
 func TestApproverJoined(t *testing.T) {
 	for _, of := range []string{"server", "file"} {
 		t.Run(of, func(t *testing.T) {

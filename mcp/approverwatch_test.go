@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// disable takes somebody's access.
+// disable disables a user's account.
 func (h *fixture) disable(by store.Caller) {
 	h.t.Helper()
 	u, err := h.db.GetUser(h.t.Context(), by.User)
@@ -24,8 +24,8 @@ func (h *fixture) disable(by store.Caller) {
 	}
 }
 
-// TestTurnOfWhoLeft: a turn that was written over HTTP does nothing any more when
-// its author may not; a project has no account that could be disabled.
+// TestTurnOfWhoLeft: a turn started over HTTP can do nothing once its author is disabled. A
+// project has no account that could be disabled.
 func TestTurnOfWhoLeft(t *testing.T) {
 	h := newFixture(t, nil)
 	member := h.person("mia")
@@ -44,8 +44,8 @@ func TestTurnOfWhoLeft(t *testing.T) {
 	}
 }
 
-// TestLastApproverLeaves: a call is refused, saying why, when the last who
-// could approve it goes while it waits; not where nobody knows.
+// TestLastApproverLeaves: a waiting call is refused with a reason as soon as its last
+// possible approver is disabled, but not while the approvers are unknown.
 func TestLastApproverLeaves(t *testing.T) {
 	h := newFixture(t, nil)
 	ann, bob, cid, eve := h.person("ann"), h.person("bob"), h.person("cid"), h.person("eve")
@@ -79,14 +79,14 @@ func TestLastApproverLeaves(t *testing.T) {
 	}
 	h.channel.set(nil, nil)
 	h.channel.breaks(false)
-	h.disable(eve) // has the waiting calls looked at
+	h.disable(eve) // triggers a check of the waiting calls
 	if c := h.wait(channel); c.State != store.Refused {
 		t.Errorf("the channel's last admin left: %s (%s)", c.State, c.Reason)
 	}
 }
 
-// TestTaintStays: a conversation stays tainted when the server whose text it
-// read is removed or trusted later, and however many calls follow.
+// TestTaintStays: a conversation stays tainted after the server that tainted it is removed
+// or trusted, regardless of the number of later calls.
 func TestTaintStays(t *testing.T) {
 	h := newFixture(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
@@ -122,8 +122,8 @@ func TestTaintStays(t *testing.T) {
 	}
 }
 
-// TestMixedPresses: a hundred presses of every kind at once lead to one
-// decision, one execution at most, and every refusal is in the audit.
+// TestMixedPresses: a hundred concurrent presses of all kinds lead to one decision and at
+// most one execution, and every refusal is in the audit trail.
 func TestMixedPresses(t *testing.T) {
 	for round := range 8 {
 		h := newFixture(t, nil)

@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// What a form is told of arguments is what a call with them is.
+// A form gets the same verdict on arguments as a call does.
 func TestFits(t *testing.T) {
 	h := newFixture(t, nil)
 	for args, want := range map[string]string{
@@ -43,8 +43,8 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// placements are the arguments of execute_tool of a tool that takes what, n and
-// input, with the arguments that it runs with or what the refusal says.
+// placements are arguments of execute_tool for a tool with the parameters what, n and
+// input, each with the arguments it should run with or the expected refusal.
 var placements = []struct{ given, runs, refused string }{
 	{`"params":{"what":"x"}`, `{"what":"x"}`, ""},
 	{`"params":"{\"what\":\"x\"}"`, `{"what":"x"}`, ""},
@@ -60,7 +60,7 @@ var placements = []struct{ given, runs, refused string }{
 	{`"Params":{"what":"x"}`, `{"what":"x"}`, ""},
 	{`"kwargs":{"what":"x"}`, `{"what":"x"}`, ""},
 	{`"tool_input":{"what":"x"},"input":null`, `{"what":"x"}`, ""},
-	{`"input":{"what":"x"}`, `{"what":"x"}`, ""}, // what is required, so it can't be the parameter
+	{`"input":{"what":"x"}`, `{"what":"x"}`, ""}, // lacks a required parameter, so input can't be the parameter itself
 	{`"input":{"k":1},"what":"x"`, `{"input":{"k":1},"what":"x"}`, ""},
 	{`"params":{"what":"x"},"args":{},"arguments":null`, `{"what":"x"}`, ""},
 
@@ -77,13 +77,13 @@ var placements = []struct{ given, runs, refused string }{
 	{`"params":7,"what":"x"`, "", "params must be of type object, not number"},
 	{`"params":"what=x"`, "", "params must be of type object, not string"},
 	{`"params":"{\"what\":\"x\"}","n":1`, "", `"n" is outside params`},
-	{`"input":{"k":1}`, "", `"input" may be a parameter of the tool or hold all of its arguments`}, // neither fits
+	{`"input":{"k":1}`, "", `"input" may be a parameter of the tool or hold all of its arguments`}, // neither interpretation fits
 	{`"what":1`, "", "/what must be a string"},
 	{``, "", "/what is required"},
 }
 
-// TestPlacements: over each wire, and from a model, a tool never runs with fewer
-// arguments than were given.
+// TestPlacements: over each protocol version, and from a model, a tool never runs with
+// fewer arguments than the request contained.
 func TestPlacements(t *testing.T) {
 	f := newFront(t, nil)
 	f.putTool("look", `{"type":"object","properties":{"what":{"type":"string"},"n":{"type":"integer"},"input":{"type":"object"}},"required":["what"]}`)
@@ -96,11 +96,11 @@ func TestPlacements(t *testing.T) {
 			"2026-07-28": func() string {
 				return f.post(token, "2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_tool","arguments":`+args+modern+`}}`)
 			},
-			"2025-11-25": func() string { // the fast path answers it
+			"2025-11-25": func() string { // answered by the fast path
 				_, r := structured[ran](t, old, "execute_tool", json.RawMessage(args))
 				return marshal(t, r)
 			},
-			"2025-11-25 with progress": func() string { // the SDK does
+			"2025-11-25 with progress": func() string { // answered by the SDK
 				params := &sdk.CallToolParams{Name: "execute_tool", Arguments: json.RawMessage(args)}
 				params.SetProgressToken("p")
 				r, err := old.CallTool(t.Context(), params)
@@ -136,8 +136,8 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-// TestPlacementsOfOpenTools: a tool that declares no parameters gets what stands
-// beside tool_id, and of one that the caller can't see nothing is said.
+// TestPlacementsOfOpenTools: a tool that declares no parameters receives the fields beside
+// tool_id. A refusal reveals nothing about a tool that the caller can't see.
 func TestPlacementsOfOpenTools(t *testing.T) {
 	h := newFixture(t, nil)
 	h.putTool("look", `{"type":"object"}`)
@@ -164,8 +164,8 @@ func TestPlacementsOfOpenTools(t *testing.T) {
 	}
 }
 
-// TestPlacedBeforeJoining: a call whose arguments stand beside tool_id does not
-// join one that waits without arguments.
+// TestPlacedBeforeJoining: a call with its arguments beside tool_id does not join a waiting
+// call without arguments.
 func TestPlacedBeforeJoining(t *testing.T) {
 	h := newFixture(t, nil)
 	h.putTool("write", `{"type":"object"}`)

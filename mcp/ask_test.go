@@ -16,7 +16,7 @@ import (
 	"nize/store/hooks"
 )
 
-// asker is a house with a source that everybody may ask by.
+// asker returns a fixture with a source that everybody may use.
 func asker(t *testing.T) (*fixture, store.Caller) {
 	h := newFixture(t, nil)
 	if _, err := h.db.PutServer(t.Context(), h.root, store.Server{Name: "agent-x", Transport: store.External, Visibility: []string{"all"}}, 0); err != nil {
@@ -42,7 +42,7 @@ func (h *fixture) asks(by store.Caller, req store.AskRequest) *store.Call {
 	return c
 }
 
-// TestAskIsDecidedAndNeverRuns: an ask ends with its decision, and nothing runs it.
+// TestAskIsDecidedAndNeverRuns: an ask ends with its decision and is never executed.
 func TestAskIsDecidedAndNeverRuns(t *testing.T) {
 	h, by := asker(t)
 	for verb, want := range map[store.Verb]store.State{store.Approve: store.Approved, store.Deny: store.Refused, store.Cancel: store.Cancelled} {
@@ -76,8 +76,8 @@ func TestAskIsDecidedAndNeverRuns(t *testing.T) {
 	}
 }
 
-// TestAskedToolsAreNoTools: what a source asks about is found, listed and called by
-// nobody, the admin included.
+// TestAskedToolsAreNoTools: the tools named in asks can't be found, listed or called, not
+// even by an admin.
 func TestAskedToolsAreNoTools(t *testing.T) {
 	h, by := asker(t)
 	h.asks(by, shell("make deploy"))
@@ -91,7 +91,7 @@ func TestAskedToolsAreNoTools(t *testing.T) {
 		t.Errorf("%v, %v", ids, err)
 	}
 	for _, req := range []store.AskRequest{
-		{Source: "box", Tool: "write", Args: json.RawMessage(`{"what":"x"}`)}, // nize runs it itself
+		{Source: "box", Tool: "write", Args: json.RawMessage(`{"what":"x"}`)}, // a tool that nize itself runs
 		{Source: "nobody", Tool: "Bash"}, {Source: "agent-x"}, {Source: "agent-x", Tool: "a b"}, {Source: "agent-x", Tool: "prompt:x"},
 		{Source: "agent-x", Tool: "Bash", Args: json.RawMessage(`[1]`)}, {Source: "agent-x", Tool: "Bash", Args: json.RawMessage(`{`)},
 		{Source: "agent-x", Tool: "Bash", Expires: -1}, {Source: "agent-x", Tool: "Bash", Ask: store.Ask{Cwd: strings.Repeat("x", store.MaxAskText+1)}},
@@ -102,8 +102,8 @@ func TestAskedToolsAreNoTools(t *testing.T) {
 	}
 }
 
-// TestStandingAnswersForAsks: a pattern covers one plain command and nothing that only
-// begins as it does, and an admin's own hook is no yes of the admin.
+// TestStandingAnswersForAsks: a pattern covers one plain command, not others with the same
+// prefix. An admin's own hook does not count as the admin's approval.
 func TestStandingAnswersForAsks(t *testing.T) {
 	h, by := asker(t)
 	if c := h.asks(h.root, shell("make deploy")); !c.Waiting() {
@@ -138,8 +138,9 @@ func TestStandingAnswersForAsks(t *testing.T) {
 	}
 }
 
-// TestAskKeys: the same key of the same caller is the same ask, also at once and after
-// a restart, and never another's or about something else.
+// TestAskKeys: the same key by the same caller refers to the same ask, also with concurrent
+// requests and after a restart. It never refers to another caller's ask or to one with
+// different content.
 func TestAskKeys(t *testing.T) {
 	h, by := asker(t)
 	req := shell("make deploy")
@@ -188,7 +189,7 @@ func TestAskKeys(t *testing.T) {
 	}
 }
 
-// TestEditedAsk: who waits for an ask gets the arguments that were approved.
+// TestEditedAsk: the waiting asker receives the arguments that were approved.
 func TestEditedAsk(t *testing.T) {
 	h, by := asker(t)
 	c := h.asks(by, shell("rm -rf build"))
@@ -201,8 +202,8 @@ func TestEditedAsk(t *testing.T) {
 	}
 }
 
-// TestAskHooks: the hooks of admins stand before an ask: they change its arguments, and
-// refuse it.
+// TestAskHooks: admins' hooks run before an ask. They can change its arguments and refuse
+// it.
 func TestAskHooks(t *testing.T) {
 	h, by := asker(t)
 	h.hook(hooks.Hook{Name: "no-shell", Type: hooks.Access, Tool: "agent-x:*", Config: json.RawMessage(`{"deny":["agent-x:Bash"]}`)})
@@ -212,8 +213,8 @@ func TestAskHooks(t *testing.T) {
 	}
 }
 
-// TestDisabledSource: no ask is answered with yes once its source is disabled or not
-// shared any more, also one that waits.
+// TestDisabledSource: an ask is never approved once its source is disabled or no longer
+// shared, even if the ask already waited.
 func TestDisabledSource(t *testing.T) {
 	h, by := asker(t)
 	c := h.asks(by, shell("make deploy"))
@@ -236,8 +237,8 @@ func TestDisabledSource(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForAnothersRecord: while the record of what one person asks for is
-// being written, or their hook runs, others' calls and asks come to wait.
+// TestNobodyWaitsForAnothersRecord: other people's calls and asks can be recorded while one
+// person's record is being written or their hook runs.
 func TestNobodyWaitsForAnothersRecord(t *testing.T) {
 	h, by := asker(t)
 	keyed := func(key string) store.AskRequest {
@@ -266,7 +267,7 @@ func TestNobodyWaitsForAnothersRecord(t *testing.T) {
 			t.Errorf("an ask: %s", c.State)
 		}
 		program := by
-		program.Surface = store.OnMCP // which may send the same call again
+		program.Surface = store.OnMCP // allowed to send the same call again
 		c, err := h.gateway.Call(context.WithoutCancel(t.Context()), program, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)})
 		if err != nil || !c.Waiting() {
 			t.Errorf("a call: %+v, %v", c, err)
@@ -274,7 +275,7 @@ func TestNobodyWaitsForAnothersRecord(t *testing.T) {
 	}()
 	select {
 	case <-begun:
-	case <-time.After(time.Minute): // a lock has no context
+	case <-time.After(time.Minute): // a lock can't be cancelled by a context
 		t.Error("others wait for the record of somebody's ask")
 	}
 	close(leave)
@@ -284,8 +285,8 @@ func TestNobodyWaitsForAnothersRecord(t *testing.T) {
 	}
 }
 
-// TestWaitingTogether: calls of many people at once are never more than all of them
-// may have waiting.
+// TestWaitingTogether: concurrent calls of many people never exceed the total limit of
+// waiting calls.
 func TestWaitingTogether(t *testing.T) {
 	h, _ := asker(t)
 	const most = 3
@@ -309,8 +310,9 @@ func TestWaitingTogether(t *testing.T) {
 	}
 }
 
-// TestSessionAnswers: an answer for the session of an ask covers that session alone, and
-// ends by itself. The card proposes patterns and says what they would have covered.
+// TestSessionAnswers: an answer for the session of an ask covers only that session and
+// expires by itself. The card proposes patterns and shows the past calls that each would
+// have covered.
 func TestSessionAnswers(t *testing.T) {
 	h, by := asker(t)
 	for range 2 {
@@ -370,8 +372,8 @@ func TestSessionAnswers(t *testing.T) {
 	}
 }
 
-// TestRepositoryAnswers: an answer for a repository covers the steps that its asker says
-// are there, and no others.
+// TestRepositoryAnswers: an answer for a repository covers only steps that the asker
+// reports as inside it.
 func TestRepositoryAnswers(t *testing.T) {
 	h, by := asker(t)
 	in := func(repository, line string) store.AskRequest {
@@ -441,8 +443,8 @@ func TestRepositoryAnswers(t *testing.T) {
 	}
 }
 
-// TestStrangersPressOnAnAsk: nobody but those who may decide an ask decides it, whatever
-// they press, and each such press is in the trail.
+// TestStrangersPressOnAnAsk: only eligible approvers can decide an ask, with any verb.
+// Every other press is in the audit trail.
 func TestStrangersPressOnAnAsk(t *testing.T) {
 	h, by := asker(t)
 	c := h.asks(by, shell("make deploy"))
@@ -471,8 +473,8 @@ func TestStrangersPressOnAnAsk(t *testing.T) {
 	}
 }
 
-// TestFourEyesForAsks: an ask of a source that wants two people is approved by the yes of
-// two different ones, neither of whom asked, also across a restart, and denied by one no.
+// TestFourEyesForAsks: an ask of a source that requires two people needs approvals by two
+// different people other than the requester, also across a restart. One denial ends it.
 func TestFourEyesForAsks(t *testing.T) {
 	h, by := asker(t)
 	ann, bob, eve := h.person("ann"), h.person("bob"), h.person("eve")
@@ -525,8 +527,8 @@ func TestFourEyesForAsks(t *testing.T) {
 	}
 }
 
-// TestAsksAreNoUsage: however an ask ends, it is no execution in the figures of usage,
-// where a call of the same person is.
+// TestAsksAreNoUsage: an ask never counts as an execution in the usage figures, unlike a
+// call of the same person.
 func TestAsksAreNoUsage(t *testing.T) {
 	h, by := asker(t)
 	for verb, want := range map[store.Verb]store.State{store.Approve: store.Approved, store.Deny: store.Refused, store.Cancel: store.Cancelled} {

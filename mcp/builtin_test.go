@@ -9,8 +9,8 @@ import (
 	"nize/store"
 )
 
-// TestReadResultAsksTheRules: a stored result is read by who may call its tool
-// now: by another token, or after a standing no, as little as the tool is called.
+// TestReadResultAsksTheRules: a stored result can be read under the current rules for its
+// tool: also with another token, but not after a standing denial.
 func TestReadResultAsksTheRules(t *testing.T) {
 	h := newFixture(t, nil)
 	h.runner.raw = json.RawMessage(`{"content":[{"type":"text","text":"the balance is 42"}]}`)

@@ -28,8 +28,8 @@ func (h *fixture) used(by store.Caller, tool string) int64 {
 	return states[0].Used
 }
 
-// TestCallBudget: a call counts when it begins to run and not before, and one too
-// many is refused with when it may be made, where it is asked for, pressed and run.
+// TestCallBudget: a call counts from the start of its execution. A call over the budget is
+// refused with the time of its next chance, at the request, the press and the run.
 func TestCallBudget(t *testing.T) {
 	h := newFixture(t, nil)
 	h.budget(store.Everybody, "box:write", 2)
@@ -79,7 +79,7 @@ func TestCallBudget(t *testing.T) {
 	if list := h.events("call.rejected", "box:write"); len(list) != 1 || list[0].Outcome != store.State(store.CodeRateLimited) {
 		t.Errorf("events of it: %+v", list)
 	}
-	must(ask(h.root)) // admins have their own, too
+	must(ask(h.root)) // admins have budgets, too
 	h.budget(store.Everybody, "box:write", 3)
 	must(h.press(h.member, waiting[2], store.Approve))
 	if c := h.wait(waiting[2].ID); c.State != store.Done {
@@ -87,7 +87,7 @@ func TestCallBudget(t *testing.T) {
 	}
 }
 
-// TestCallBudgetOfAGroup: who is in a group shares its calls, nobody else does.
+// TestCallBudgetOfAGroup: only the members of a group share its budget.
 func TestCallBudgetOfAGroup(t *testing.T) {
 	h := newFixture(t, nil)
 	h.group("ops", h.member, h.root)
@@ -117,8 +117,8 @@ func TestCallBudgetOfAGroup(t *testing.T) {
 	}
 }
 
-// TestCallBudgetRace: of calls at once no more run than the budget has, whichever
-// way they come.
+// TestCallBudgetRace: concurrent calls never exceed the budget, regardless of their
+// surface.
 func TestCallBudgetRace(t *testing.T) {
 	h := newFixture(t, nil)
 	h.budget("user:"+h.member.User, "box:*", 10)
@@ -128,7 +128,7 @@ func TestCallBudgetRace(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for _, c := range approved {
-		all.Go(func() { h.press(h.member, c, store.Approve) }) // some are refused at the press, some later
+		all.Go(func() { h.press(h.member, c, store.Approve) }) // some are refused at the press, others later
 	}
 	for range 30 {
 		all.Go(func() {

@@ -21,7 +21,7 @@ import (
 	"nize/store"
 )
 
-// wires are both forms in which a client says that it shows views.
+// wires are the two protocol forms in which a client announces support for views.
 var wires = map[string]struct {
 	version string
 	can     *sdk.ClientCapabilities
@@ -38,12 +38,12 @@ func extended() *sdk.ClientCapabilities {
 }
 
 const (
-	// shown is the _meta of a tool with a view, as it is kept: with what was accepted.
+	// shown is the stored _meta of a tool with a view, including the accepted permissions.
 	shown  = `{"ui":{"resourceUri":"ui://app/main.html"},"ui/resourceUri":"ui://app/old.html","openai/outputTemplate":"ui://app/sky","openai/widgetCSP":{},"nize/view":{"connect":["https://a.example"],"clipboard":true},"kept":1}`
 	secret = `{"ui":{"visibility":["app"]}}`
 )
 
-// newViews is a front whose server box has tools with views, and a native tool.
+// newViews returns a front with tools with views on the server box, and a native tool.
 func newViews(t *testing.T) *front {
 	f := newFront(t, nil)
 	one := func(server, name, meta string) store.Tool {
@@ -70,7 +70,7 @@ func newViews(t *testing.T) *front {
 	return f
 }
 
-// metas are the _meta of the tools that a client lists, by their names.
+// metas returns the _meta of the tools that a client lists, by name.
 func metas(t *testing.T, s *sdk.ClientSession) map[string]string {
 	t.Helper()
 	list, err := s.ListTools(t.Context(), nil)
@@ -100,7 +100,7 @@ func wantMaps(t *testing.T, who string, got, want map[string]string) {
 	}
 }
 
-// codeOf is the code of an error of JSON-RPC, 0 for none.
+// codeOf returns the JSON-RPC code of an error, or 0.
 func codeOf(err error) int64 {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) {
@@ -109,8 +109,8 @@ func codeOf(err error) int64 {
 	return e.Code
 }
 
-// TestViewsOfClients: who announced the extension is told of views and given them, by
-// addresses of nize's, with what was accepted.
+// TestViewsOfClients: a client that announced the extension is offered views, at addresses
+// of nize and with the accepted permissions.
 func TestViewsOfClients(t *testing.T) {
 	for name, wire := range wires {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,8 @@ func TestViewsOfClients(t *testing.T) {
 	}
 }
 
-// TestViewsOfOthers: who announced nothing sees no views, nor what nize keeps of them.
+// TestViewsOfOthers: a client without the extension sees no views and none of the metadata
+// that nize stores about them.
 func TestViewsOfOthers(t *testing.T) {
 	other := &sdk.ClientCapabilities{Experimental: map[string]any{view.Extension: true}}
 	other.AddExtension(view.Extension, map[string]any{"mimeTypes": []any{"text/x-other"}})
@@ -209,8 +210,8 @@ func TestViewsOfOthers(t *testing.T) {
 	}
 }
 
-// TestSearchFindsNoViewsTools: what only views may call is in no search and no list,
-// though its words are what was asked for.
+// TestSearchFindsNoViewsTools: tools that only views may call appear in no search and no
+// list, even if the query matches them exactly.
 func TestSearchFindsNoViewsTools(t *testing.T) {
 	f := newViews(t)
 	tools, err := f.db.ListTools(t.Context(), "box")
@@ -238,8 +239,8 @@ func TestSearchFindsNoViewsTools(t *testing.T) {
 	}
 }
 
-// TestViewsAreAsTheirTools: a view is there for whom its tool is listed by name, and is
-// accepted.
+// TestViewsAreAsTheirTools: a view is available if its tool is listed by name and the view
+// is accepted.
 func TestViewsAreAsTheirTools(t *testing.T) {
 	f := newViews(t)
 	const main, peek = "ui://box/app/main.html", "ui://native/peek"
@@ -284,8 +285,8 @@ func TestViewsAreAsTheirTools(t *testing.T) {
 	}
 }
 
-// TestViewsCallTools: a view calls the tools of its server by their names there, where
-// only one server with views has such a tool, and the card says that a view asked.
+// TestViewsCallTools: a view calls the tools of its server by their original names if the
+// name is unique among servers with views. The card says that a view made the call.
 func TestViewsCallTools(t *testing.T) {
 	for name, wire := range wires {
 		t.Run(name, func(t *testing.T) {
@@ -333,8 +334,8 @@ func TestViewsCallTools(t *testing.T) {
 					t.Errorf("%s: %+v, %v", tool, r, err)
 				}
 			}
-			// Another server has a tool of that name: without a view it does not count, with
-			// one nobody can say whose is meant.
+			// Another server has a tool with that name. It is ignored while it has no view;
+			// with a view, the name is ambiguous.
 			if _, err := f.db.PutServer(t.Context(), f.root, store.Server{Name: "cat", Transport: store.Stdio, Command: "/bin/cat", TrustAnnotations: true, Visibility: []string{"all"}}, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -357,13 +358,13 @@ func TestViewsCallTools(t *testing.T) {
 	}
 }
 
-// TestViewsChange: a client that shows views hears of a change of what only they may
-// call, and of a view; another does not.
+// TestViewsChange: a client that supports views is notified of changes to views and to
+// their private tools; other clients are not.
 func TestViewsChange(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			f := newViews(t)
-			token := f.token("all", time.Hour, "expose:all") // one, so that they differ by what they announced alone
+			token := f.token("all", time.Hour, "expose:all") // one token, so that the clients differ only in what they announced
 			follow := func(can *sdk.ClientCapabilities) (tools, resources chan struct{}) {
 				tools, resources = make(chan struct{}, 10), make(chan struct{}, 10)
 				s := f.client(token, version, &sdk.ClientOptions{Capabilities: can,
@@ -381,7 +382,7 @@ func TestViewsChange(t *testing.T) {
 			f.put([]store.Tool{one("look", shown, "1"), one("refresh", secret, "1")})
 			<-plain
 			<-tools
-			<-resources // the server's own list, and a view of its, are shorter
+			<-resources // the server's own list and one view became shorter
 			f.put([]store.Tool{one("look", shown, "1"), one("refresh", secret, "2")})
 			<-tools
 			select {

@@ -12,11 +12,11 @@ import (
 	"nize/store"
 )
 
-// own connects a client that has no token.
+// own connects a client without a token.
 func (f *front) own(ctx context.Context, by store.Caller, version string, opt *sdk.ClientOptions) (s *sdk.ClientSession, leave func() error, ended chan error) {
 	f.t.Helper()
 	ours, theirs := net.Pipe()
-	ended = make(chan error, 1) // for ServeConn's one answer, whether or not anybody asks
+	ended = make(chan error, 1) // buffered for the single result of ServeConn
 	go func() { ended <- f.server.ServeConn(ctx, by, theirs) }()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opt)
 	s, err := c.Connect(f.t.Context(), &sdk.IOTransport{Reader: ours, Writer: ours}, &sdk.ClientSessionOptions{ProtocolVersion: version})
@@ -27,14 +27,14 @@ func (f *front) own(ctx context.Context, by store.Caller, version string, opt *s
 	return s, ours.Close, ended
 }
 
-// TestOwnConnection: a client on a connection of its own has the five tools on
-// both wires, as its person and never more: what asks waits, and neither a
-// repeated call nor an answer to a question makes it run twice.
+// TestOwnConnection: a client on its own connection has the five tools over both protocol
+// versions, with exactly the rights of its person. Calls that need approval wait, and
+// neither a repeated call nor an answer to a question runs one twice.
 func TestOwnConnection(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			f := newFront(t, nil)
-			waits := make(chan string, 100) // more than there are notifications
+			waits := make(chan string, 100) // TestOwnConnectionEnds: a connection ends with its client, with the rights of its person, and in a drain after the last running call.
 			s, _, _ := f.own(t.Context(), f.root, version, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
 				token, _ := n.Params.ProgressToken.(string)
 				waits <- token
@@ -82,14 +82,13 @@ func TestOwnConnection(t *testing.T) {
 	}
 }
 
-// TestOwnConnectionEnds: with its client, with the right of its person, and in a
-// drain after the last call that is under way.
+// more than the expected notifications
 func TestOwnConnectionEnds(t *testing.T) {
 	f := newFront(t, nil)
 	p := &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"tool_id": "box:write", "params": map[string]any{"what": "x"}}}
 	after := f.db.Last()
 	waits := func(s *sdk.ClientSession) (string, chan error) {
-		answered := make(chan error, 1) // for the call's one answer
+		answered := make(chan error, 1) // buffered for the single answer of the call
 		go func() {
 			_, err := s.CallTool(t.Context(), p)
 			answered <- err

@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// editChannel sets the channel of [house.thread] up.
+// editChannel changes the channel of [house.thread].
 func (h *fixture) editChannel(edit func(*store.Channel)) {
 	h.t.Helper()
 	if _, err := h.db.EditChannel(h.t.Context(), h.root, "slack:T1:C1", edit); err != nil {
@@ -18,8 +18,8 @@ func (h *fixture) editChannel(edit func(*store.Channel)) {
 	}
 }
 
-// TestChannelServers: a channel narrows what is found, described and called in
-// it, at once and in conversations that go on, and nothing elsewhere.
+// TestChannelServers: a channel's server list narrows search, descriptions and calls in it
+// at once, also in running conversations, and has no effect elsewhere.
 func TestChannelServers(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx, in := t.Context(), h.thread("in")
@@ -63,7 +63,7 @@ func TestChannelServers(t *testing.T) {
 	if !errors.As(err, &failure) || failure.Code != store.CodeRefused {
 		t.Errorf("called: %v", err)
 	}
-	// What waits does not run any more, and the channel never widens.
+	// A waiting call no longer runs, and a channel never widens access.
 	if _, err := h.press(h.member, waiting, store.Approve); !errors.Is(err, store.ErrRefused) || h.runner.runs.Load() != 0 {
 		t.Errorf("pressed: %v after %d runs", err, h.runner.runs.Load())
 	}
@@ -77,7 +77,7 @@ func TestChannelServers(t *testing.T) {
 	}
 }
 
-// TestChannelApprovers: the channel's policy counts at the press.
+// TestChannelApprovers: the channel's policy at the time of the press applies.
 func TestChannelApprovers(t *testing.T) {
 	h := newFixture(t, nil)
 	ann := h.person("ann")
@@ -88,7 +88,7 @@ func TestChannelApprovers(t *testing.T) {
 		t.Errorf("elsewhere %q decide", c.Policy)
 	}
 
-	// A press is by the channel's policy; one that changed meanwhile voids it.
+	// A press follows the channel's policy; a change in the meantime voids it.
 	c := h.callIn(in, h.member, `{"what":"x"}`)
 	if _, err := h.press(h.member, c, store.Approve); !errors.Is(err, store.ErrRefused) || err.Error() != "only admins of the channel (ann) can decide this" || h.runner.runs.Load() != 0 {
 		t.Errorf("its requester pressed: %v", err)
@@ -106,8 +106,8 @@ func TestChannelApprovers(t *testing.T) {
 	}
 }
 
-// TestDeciders: who says who may press, in which order, by what calls have and
-// by what Why says.
+// TestDeciders: the sources of the approval policy take precedence in a fixed order, the
+// same for calls and for Why.
 func TestDeciders(t *testing.T) {
 	h := newFixture(t, nil)
 	ann := h.person("ann")
@@ -136,7 +136,7 @@ func TestDeciders(t *testing.T) {
 	h.editChannel(func(c *store.Channel) { c.Approvers = "channel-admins" })
 	policy("channel-admins", "channel")
 
-	// A channel does not let others press for what is not theirs.
+	// A channel's policy does not apply to calls with someone's own credential.
 	h.change(func(s *store.Server) { s.Env = map[string]store.Value{"K": {SecretKey: "K"}} })
 	policy("admins", "credential")
 	h.config.set("approvals.approvers", "admins,channel-admins")

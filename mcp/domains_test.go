@@ -39,8 +39,8 @@ type domainsPage struct {
 	NextCursor  string `json:"next_cursor"`
 }
 
-// Among 2,000 tools a model reads pages of a size that it can choose from, and
-// all of them hold everything once.
+// With 2,000 tools, a model reads pages of manageable size that together contain every
+// domain exactly once.
 func TestManyDomains(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()
@@ -120,8 +120,8 @@ func TestManyDomains(t *testing.T) {
 	}
 }
 
-// A narrow view still gets as many hits as asked for, however many others stand
-// before them, and what fits nothing is said in words.
+// A restricted view still returns the requested number of hits, even if many others rank
+// before them. A query without matches gets an explanation.
 func TestNarrowViewGetsItsHits(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()
@@ -137,7 +137,7 @@ func TestNarrowViewGetsItsHits(t *testing.T) {
 		for i := range n {
 			tools = append(tools, store.Tool{Server: name, Name: fmt.Sprintf("send_invoice_%d", i), Description: "Send an invoice.", InputSchema: json.RawMessage(`{"type":"object"}`), State: store.ToolAccepted, Pin: "p", Accepted: "p"})
 		}
-		if name == "shared" { // behind all others by its words
+		if name == "shared" { // ranks behind all others
 			for i := range tools {
 				tools[i].Name, tools[i].Description = fmt.Sprintf("post_%d", i), "Posts many kinds of documents, among them an invoice, to whoever should have them, and keeps a copy."
 			}

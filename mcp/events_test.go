@@ -31,8 +31,8 @@ func (h *fixture) events(kind, call string) []store.Event {
 	return out
 }
 
-// TestAuditNamesEditor: who changed the arguments of somebody's call stands in
-// the audit, not for whom it would run.
+// TestAuditNamesEditor: the audit trail names the person who edited a call, not its
+// requester.
 func TestAuditNamesEditor(t *testing.T) {
 	h := newFixture(t, func(s *store.Server) { s.Approvers = "admins" })
 	old := h.call(h.member, "box:write", `{"what":"wrong"}`)
@@ -51,8 +51,8 @@ func TestAuditNamesEditor(t *testing.T) {
 	}
 }
 
-// TestEditThatCannotWait: an edit that is over a limit, or that nobody could
-// approve, is refused to its editor, and what waits goes on waiting.
+// TestEditThatCannotWait: an edit over a limit, or one without possible approvers, is
+// refused to its editor, and the original call goes on waiting.
 func TestEditThatCannotWait(t *testing.T) {
 	h := newFixture(t, nil)
 	old := h.call(h.member, "box:write", `{"what":"x"}`)
@@ -77,8 +77,8 @@ func TestEditThatCannotWait(t *testing.T) {
 	}
 }
 
-// TestApprovedTooLongAgo: a call that was approved just before nized was killed
-// does not run when it is started days later.
+// TestApprovedTooLongAgo: a call that was approved just before nized was killed does not
+// run after a start days later.
 func TestApprovedTooLongAgo(t *testing.T) {
 	h := newFixture(t, nil)
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
@@ -111,8 +111,8 @@ func (h *fixture) onMCP() store.Caller {
 	return by
 }
 
-// TestSameCallAtOnce: the same call of the same token many times at one instant
-// is one call, with one card.
+// TestSameCallAtOnce: concurrent identical calls of one token become one call with one
+// card.
 func TestSameCallAtOnce(t *testing.T) {
 	h := newFixture(t, nil)
 	by := h.onMCP()
@@ -144,9 +144,9 @@ func TestSameCallAtOnce(t *testing.T) {
 	}
 }
 
-// TestJoinsAfterRestart: the same call of the same token joins one that waits
-// since before a restart, with arguments or without, so that two cards of one
-// call can't both be pressed.
+// TestJoinsAfterRestart: an identical call of the same token joins one that has waited
+// since before a restart, with or without arguments, so that two cards of the same call
+// can't both be approved.
 func TestJoinsAfterRestart(t *testing.T) {
 	h := newFixture(t, nil)
 	h.config.set("approvals.mode", "all")
@@ -192,9 +192,9 @@ func TestJoinsAfterRestart(t *testing.T) {
 	}
 }
 
-// TestEditIsNoBlindYes: an edit is its editor's yes only to what they saw and
-// wrote; where the tool changed since the card, or the new arguments warn of
-// something, a card of its own asks.
+// TestEditIsNoBlindYes: an edit counts as its editor's approval only of what they saw and
+// wrote. If the tool changed since the card, or the new arguments cause a warning, a new
+// card asks for approval.
 func TestEditIsNoBlindYes(t *testing.T) {
 	h := newFixture(t, nil)
 	edit := func(old *store.Call, args string) *store.Call {
@@ -209,7 +209,7 @@ func TestEditIsNoBlindYes(t *testing.T) {
 	if !warned.Waiting() || len(warned.Warnings) != 1 {
 		t.Errorf("new arguments that look like others: %s, %q", warned.State, warned.Warnings)
 	}
-	again := edit(warned, ` { "what" : "p\u0430y", "n":1 }`) // it was on the card
+	again := edit(warned, ` { "what" : "p\u0430y", "n":1 }`) // the warning was already on the card
 	if h.wait(again.ID).State != store.Done {
 		t.Errorf("after the warning was shown: %s", again.State)
 	}

@@ -54,8 +54,8 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// TestExposedCall: a tool that is called by its name answers as its server did,
-// asks as execute_tool asks, and is the only thing that can be called.
+// TestExposedCall: a tool called by its own name returns its server's answer and needs
+// approval like execute_tool. Other names can't be called.
 func TestExposedCall(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestExposedCall(t *testing.T) {
 	}
 }
 
-// waiting is the one call that waits, as soon as there is one.
+// waiting returns the single waiting call, as soon as it exists.
 func (f *front) waiting() store.Call {
 	f.t.Helper()
 	after := f.db.Last()
@@ -135,9 +135,8 @@ func (f *front) waiting() store.Call {
 	return store.Call{}
 }
 
-// TestExposedNames: names that models don't take, that are too long or that two
-// tools would share, each lead to one tool alone; what belongs to a tool goes
-// along with it.
+// TestExposedNames: names that models don't accept, that are too long or that two tools
+// would share each lead to exactly one tool, together with its metadata.
 func TestExposedNames(t *testing.T) {
 	f := newFront(t, nil)
 	long := strings.Repeat("long", 20)
@@ -175,7 +174,7 @@ func TestExposedNames(t *testing.T) {
 	}
 }
 
-// put stores other tools of the box.
+// put replaces the tools of the box.
 func (h *fixture) put(tools []store.Tool) {
 	h.t.Helper()
 	if _, err := h.db.PutTools(h.t.Context(), h.root, "box", tools); err != nil {
@@ -186,13 +185,13 @@ func (h *fixture) put(tools []store.Tool) {
 	}
 }
 
-// list is the answer to a list as it stands on the wire.
+// list returns the raw answer to a list request.
 func (f *front) list(token, method string) string {
 	f.t.Helper()
 	return f.postAs(token, method, "", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`)
 }
 
-// TestListChanged: a client hears of a change of its list, and of no other's.
+// TestListChanged: a client is notified of changes to its own list only.
 func TestListChanged(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
@@ -215,13 +214,13 @@ func TestListChanged(t *testing.T) {
 			}
 			h.put([]store.Tool{one("look"), one("fresh")})
 			<-toldAll
-			<-toldLook // its definition is another
+			<-toldLook // its definition changed
 			if got := names(t, all); got != "box__fresh box__look" {
 				t.Error(got)
 			}
 			h.put([]store.Tool{one("look"), one("fresher")})
 			<-toldAll
-			// A held tool is none.
+			// A quarantined tool is not listed.
 			held := one("look")
 			held.State = store.ToolQuarantined
 			h.put([]store.Tool{held, one("fresher")})
@@ -238,8 +237,8 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
-// TestExposedSchemas: a client of any version can take the list for what its tools'
-// schemas are, and the result of each.
+// TestExposedSchemas: a client of any version can parse the schemas of its listed tools,
+// and the result of each.
 func TestExposedSchemas(t *testing.T) {
 	f := newFront(t, nil)
 	outputs := map[string]string{ // by tool, and whether older clients see it

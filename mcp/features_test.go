@@ -51,8 +51,8 @@ func seen(t *testing.T, s *sdk.ClientSession) string {
 
 const allFeatures = "box__greet nize://box/memo:first nize://box/memo:{name}"
 
-// TestFeaturesOfServers: prompts and resources are listed and read by both wires,
-// under the rules of tools, and each reading is a recorded call.
+// TestFeaturesOfServers: prompts and resources are listed and read over both protocol
+// versions, under the rules for tools, and each read is a recorded call.
 func TestFeaturesOfServers(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestFeaturesOfServers(t *testing.T) {
 				}
 			}
 			var done []string
-			for change, err := range f.db.Watch(t.Context(), before) { // a record of what only reads comes a little later
+			for change, err := range f.db.Watch(t.Context(), before) { // records of read-only calls are written with a delay
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,8 +127,8 @@ func TestFeaturesOfServers(t *testing.T) {
 	}
 }
 
-// TestFeaturesThatAreNotSeen: what a token, an admin or a pin keeps away is
-// neither listed nor read.
+// TestFeaturesThatAreNotSeen: prompts and resources hidden by a token, an admin or a pin
+// are neither listed nor read.
 func TestFeaturesThatAreNotSeen(t *testing.T) {
 	f := newFront(t, nil)
 	f.put(features("box", "accepted"))
@@ -163,7 +163,7 @@ func TestFeaturesThatAreNotSeen(t *testing.T) {
 	}
 }
 
-// TestFeaturesChange: a client hears that prompts and resources changed.
+// TestFeaturesChange: a client is notified of changes to prompts and resources.
 func TestFeaturesChange(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestFeaturesChange(t *testing.T) {
 			if caps := s.InitializeResult().Capabilities; !caps.Prompts.ListChanged || !caps.Resources.ListChanged || caps.Tools.ListChanged || caps.Resources.Subscribe || caps.Completions != nil {
 				t.Errorf("declared: %+v", caps)
 			}
-			seen(t, s) // of a session that is known to have begun
+			seen(t, s) // ensures that the session has begun
 			f.put(features("box", "accepted"))
 			<-prompts
 			<-resources

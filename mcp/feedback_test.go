@@ -34,7 +34,7 @@ func (h *fixture) learned(n int) map[string][]store.Feedback {
 	return all
 }
 
-// until looks again and again, since learning does not hold up the call.
+// until polls, because learning happens after the call has returned.
 func (h *fixture) until(what string, look func() error, ok func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -59,7 +59,7 @@ const learnableRequest = `please look at something new for Agatha 'Top Secret' w
 
 func TestLearningFromUse(t *testing.T) {
 	h := newFixture(t, nil)
-	h.config.set("index.min_similarity", "0") // the request has many words that no tool has
+	h.config.set("index.min_similarity", "0") // the query has many words that appear in no tool
 	h.twin("ark")
 	const question = "look at something new"
 	first := func(by store.Caller, want string) {
@@ -78,9 +78,9 @@ func TestLearningFromUse(t *testing.T) {
 	h.use(h.root, "t1", "box:look")
 	feedback := h.learned(1)["box:look"]
 	if len(feedback) != 1 || feedback[0].User != h.root.User || strings.Join(feedback[0].Words, " ") != "look" {
-		t.Errorf("learned %+v", feedback) // no name, no value, nothing that no tool says
+		t.Errorf("learned %+v", feedback) // the same search teaches only once
 	}
-	h.use(h.root, "t1", "box:look") // the same search teaches once
+	h.use(h.root, "t1", "box:look") // no names, no values, only words from tools
 	if again := h.learned(1)["box:look"]; !again[0].At.Equal(feedback[0].At) {
 		t.Errorf("learned again: %+v", again)
 	}
@@ -92,7 +92,7 @@ func TestLearningFromUse(t *testing.T) {
 		t.Errorf("another's words are seen: %s (%v)", r.Raw, err)
 	}
 
-	// Another gateway reads it from the database; off, it counts for nothing.
+	// Another gateway reads it from the database. Switched off, it has no effect.
 	h.index.ClearFeedback()
 	first(h.member, "ark:look")
 	if err := h.gateway.Feedback.Load(t.Context()); err != nil {
@@ -100,14 +100,14 @@ func TestLearningFromUse(t *testing.T) {
 	}
 	first(h.member, "box:look")
 
-	// One person's go with the person, and all with all.
+	// Feedback is deleted with its person, or all at once.
 	if n, err := h.gateway.Feedback.Forget(t.Context(), h.root, h.member.User); n != 1 || err != nil {
 		t.Errorf("forgot %d requests, %v", n, err)
 	}
 	if l := h.learned(1)["box:look"]; slices.ContainsFunc(l, func(l store.Feedback) bool { return l.User == h.member.User }) {
 		t.Errorf("still there: %+v", l)
 	}
-	h.look(h.root, "t1", question) // would teach, were it not forgotten before the call
+	h.look(h.root, "t1", question) // would teach if it were not deleted before the call
 	if n, err := h.gateway.Feedback.Forget(t.Context(), h.root, ""); n != 1 || err != nil {
 		t.Errorf("forgot %d requests, %v", n, err)
 	}

@@ -21,15 +21,15 @@ import (
 	"nize/store/outage"
 )
 
-// runner is the upstream of these tests: it counts what runs and echoes the
-// arguments' bytes. hold, if set, keeps a call until it is closed.
+// runner is the upstream in these tests. It counts runs and echoes the arguments. hold, if
+// set, blocks a call until it is closed.
 type runner struct {
 	runs atomic.Int64
 	hold chan struct{}
 	fail error
 	raw  json.RawMessage
 	last atomic.Pointer[string]                                          // the arguments of the last run
-	act  func(ctx context.Context, c *store.Call) (*store.Result, error) // in place of what follows
+	act  func(ctx context.Context, c *store.Call) (*store.Result, error) // replaces the default behavior below
 }
 
 func (r *runner) Run(ctx context.Context, _ store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
@@ -58,7 +58,7 @@ func (r *runner) Run(ctx context.Context, _ store.Caller, c *store.Call, progres
 	return &store.Result{Raw: json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":"ran"}],"structuredContent":{"args":%s}}`, c.Args))}, nil
 }
 
-// settings are those of the house; the worker reads them while a test sets them.
+// settings are those of the fixture; the worker reads them while a test changes them.
 type settings struct {
 	mu   sync.Mutex
 	says store.Defaults
@@ -88,8 +88,8 @@ type fixture struct {
 	config  *settings
 	channel channel
 	hooks   *hook.Set    // configured ones
-	extra   []mcp.Hook   // built-in ones, inside of the others
-	counted atomic.Int64 // of what was turned away
+	extra   []mcp.Hook   // built-in hooks, inside the others
+	counted atomic.Int64 // number of rejected calls
 	ahead   atomic.Int64 // how far the gateway's clock is ahead, in nanoseconds
 	root    store.Caller // an admin in a chat
 	member  store.Caller
@@ -97,7 +97,7 @@ type fixture struct {
 	stop    func()
 
 	away    *databasetest.Away
-	without func(what string, do func() error) error // runs what is asked of the database; nil just runs it
+	without func(what string, do func() error) error // wraps database operations; nil calls them directly
 }
 
 func (h *fixture) ask(what string, do func() error) error {
@@ -107,7 +107,7 @@ func (h *fixture) ask(what string, do func() error) error {
 	return h.without(what, do)
 }
 
-// calls and users are those of the database, which may not answer.
+// calls and users are stores that can simulate a database outage.
 type calls struct {
 	*database.DB
 	h *fixture
@@ -199,7 +199,8 @@ func (h *fixture) putTools(pin string) {
 	}
 }
 
-// listed are the groups of a store, as they are where no platform has any.
+// newFixture returns a gateway with a running worker over a real database. Its server "box"
+// has a read-only tool, look, and one that changes something, write.
 type listed struct{ store.Groups }
 
 func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// rawClient posts what it is given, and returns what came as it came.
+// rawClient posts raw requests and returns the raw answers.
 type rawClient struct {
 	f              *front
 	token, session string
@@ -74,14 +74,14 @@ const (
 
 func withID(message, id string) string { return strings.ReplaceAll(message, "ID", id) }
 
-// TestAnswersHaveTheFormThatIsAccepted: a document, or an event stream, whichever a
-// client takes, for everything that it can ask.
+// TestAnswersHaveTheFormThatIsAccepted: every request is answered with a JSON document or
+// an event stream, as the client accepts.
 func TestAnswersHaveTheFormThatIsAccepted(t *testing.T) {
 	f := newFront(t, nil)
 	token := f.token("client", time.Hour)
 	for name, c := range map[string]struct {
 		accept []string
-		media  string // "" is either
+		media  string // "" accepts either
 	}{
 		"both":               {[]string{"application/json, text/event-stream"}, ""},
 		"both, in two lines": {[]string{"application/json", "text/event-stream"}, ""},
@@ -132,7 +132,7 @@ func TestAnswersHaveTheFormThatIsAccepted(t *testing.T) {
 			}
 		})
 	}
-	// The standing stream is one, also for who says nothing.
+	// The standing stream is an event stream, also without an Accept header.
 	for accept, want := range map[string]int{"": 200, "text/event-stream": 200, "*/*": 200, "application/json": 400} {
 		client := &rawClient{f: f, token: token}
 		client.post(withID(sayHello, "1"))
@@ -156,7 +156,8 @@ func TestAnswersHaveTheFormThatIsAccepted(t *testing.T) {
 		cancel()
 		resp.Body.Close()
 	}
-	// The newer wire, too, whose stream of notifications is no document.
+	// Likewise in the newer protocol version, whose notification stream is never a
+	// document.
 	modern := `{"jsonrpc":"2.0","id":7,"method":"METHOD","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	for accept, want := range map[string]string{"application/json": "application/json", "text/event-stream": "text/event-stream"} {
 		client := &rawClient{f: f, token: token, accept: []string{accept}, version: "2026-07-28"}
@@ -177,7 +178,7 @@ func TestAnswersHaveTheFormThatIsAccepted(t *testing.T) {
 	}
 }
 
-// approveNext approves the call that comes to wait.
+// approveNext approves the next waiting call.
 func (f *front) approveNext() {
 	f.t.Helper()
 	var waiting []store.Call
@@ -190,8 +191,8 @@ func (f *front) approveNext() {
 	}
 }
 
-// TestDocumentWaitsForAPerson: a client that takes documents alone can't be asked on
-// the way to one. Its call waits as any other, and its answer is a document.
+// TestDocumentWaitsForAPerson: a client that accepts only documents can't be asked during a
+// call. Its call waits like any other, and its answer is a document.
 func TestDocumentWaitsForAPerson(t *testing.T) {
 	f := newFront(t, nil)
 	hello := strings.Replace(sayHello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
@@ -214,8 +215,8 @@ func TestDocumentWaitsForAPerson(t *testing.T) {
 	}
 }
 
-// TestIDsComeBackAsTheyWere: whatever a client numbers its requests with, in either
-// form of answer, for what the SDK answers and what it does not.
+// TestIDsComeBackAsTheyWere: request IDs are returned exactly as sent, in both forms of
+// answer, from the SDK as well as from nize's own code.
 func TestIDsComeBackAsTheyWere(t *testing.T) {
 	f := newFront(t, nil)
 	token := f.token("client", time.Hour)
@@ -247,7 +248,7 @@ func TestIDsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestProgressTokensComeBackAsTheyWere: they are numbers of the same kind.
+// TestProgressTokensComeBackAsTheyWere: the same holds for progress tokens.
 func TestProgressTokensComeBackAsTheyWere(t *testing.T) {
 	f := newFront(t, nil)
 	for _, number := range []string{`1.5`, `9007199254740993`, `5`} {
@@ -266,11 +267,11 @@ func TestProgressTokensComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestIDsOnAConnectionOfItsOwn: they come back as over HTTP.
+// TestIDsOnAConnectionOfItsOwn: the same holds on a separate connection.
 func TestIDsOnAConnectionOfItsOwn(t *testing.T) {
 	f := newFront(t, nil)
 	ours, theirs := net.Pipe()
-	ended := make(chan error, 1) // for ServeConn's one answer
+	ended := make(chan error, 1) // buffered for the single result of ServeConn
 	go func() { ended <- f.server.ServeConn(t.Context(), f.root, theirs) }()
 	in := bufio.NewScanner(ours)
 	in.Buffer(nil, 1<<20)
@@ -287,12 +288,12 @@ func TestIDsOnAConnectionOfItsOwn(t *testing.T) {
 		}
 	}
 	ours.Close()
-	<-ended // whatever the end of a pipe is called
+	<-ended // the error at the end of a pipe varies
 }
 
-// TestErrorsAreJSONRPC: whatever a request lacks, its answer can be read by a client
-// that expects JSON-RPC. A method that is not known ends no session, and a
-// notification that is not known is accepted, as nothing may answer it.
+// TestErrorsAreJSONRPC: the answer to every malformed request is valid JSON-RPC. An unknown
+// method does not end the session, and an unknown notification is accepted because
+// notifications have no answer.
 func TestErrorsAreJSONRPC(t *testing.T) {
 	f := newFront(t, nil)
 	token := f.token("client", time.Hour)
@@ -365,7 +366,7 @@ func TestErrorsAreJSONRPC(t *testing.T) {
 		}
 	}
 	ended := &rawClient{f: f, token: token, accept: []string{both}, session: "ended"}
-	for _, say := range []string{sayPing, sayNothing} { // which is how a client learns to begin another
+	for _, say := range []string{sayPing, sayNothing} { // this tells a client to begin a new session
 		if resp, text := ended.post(withID(say, "7")); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, `"id":7,"error":{"code":-32001,`) {
 			t.Errorf("in a session that ended: %d %s", resp.StatusCode, text)
 		}

@@ -116,15 +116,15 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// A daemon that died leaves calls behind: one that waits goes on waiting, one
-// that was approved runs, one that ran is lost and never run again.
+// After a crash, a waiting call goes on waiting, an approved call runs, and a call that was
+// running is lost and never run again.
 func TestRestart(t *testing.T) {
 	h := newFixture(t, nil)
 	waiting := h.call(h.root, "box:write", `{"what":"waiting"}`)
 	approved := h.call(h.root, "box:write", `{"what":"approved"}`)
 	h.runner.hold = make(chan struct{})
 	running := h.call(h.root, "box:write", `{"what":"running"}`)
-	h.stop() // the worker is gone; what follows is what a killed daemon leaves
+	h.stop() // the worker has stopped; the rest simulates a killed daemon
 	h.open("killed")
 	if _, err := h.db.Decide(t.Context(), h.root, approved.ID, store.Decision{Verb: store.Approve, By: h.root.User, At: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestUntrustedTextAsks(t *testing.T) {
 	}
 }
 
-// Words of somebody outside the team taint a conversation as such a result does.
+// Text by somebody outside the team taints a conversation like an untrusted result.
 func TestForeignWordsAsk(t *testing.T) {
 	h := newFixture(t, nil)
 	h.config.set("approvals.mode", "none")
@@ -321,7 +321,7 @@ func TestWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tool, err, want)
 		}
 	}
-	// A server that is not shared looks the same as one that is not there.
+	// An unshared server looks the same as a nonexistent one.
 	_, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:look"})
 	if want := `tool "box:look" not found; search with discover_tools`; err == nil || err.Error() != want {
 		t.Errorf("forbidden: %v, want %s", err, want)

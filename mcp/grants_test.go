@@ -74,9 +74,9 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestTaint: after untrusted text everything that may change something asks,
-// whatever the mode and whatever is always allowed, and nothing is allowed for
-// good there.
+// TestTaint: in a tainted conversation, every call that may change something needs
+// approval, regardless of the mode and of standing approvals, and no new standing approval
+// can be given there.
 func TestTaint(t *testing.T) {
 	h := newFixture(t, func(s *store.Server) { s.UntrustedOutput = true })
 	h.thread("t")
@@ -99,7 +99,8 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// TestGrants: a standing yes lifts what auto asks while it fits and holds.
+// TestGrants: a standing approval replaces the one that mode auto requires, while it
+// matches the call and has not expired.
 func TestGrants(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()
@@ -187,12 +188,12 @@ func TestGrants(t *testing.T) {
 		t.Error("it holds though its giver no longer administers the channel")
 	}
 	add(h.root, store.Grant{Scope: store.ForEveryone, Deny: true})
-	if _, err := h.gateway.Call(ctx, h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); !errors.Is(err, store.ErrRefused) || strings.Contains(err.Error(), "revoke") { // it is not theirs to revoke
+	if _, err := h.gateway.Call(ctx, h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); !errors.Is(err, store.ErrRefused) || strings.Contains(err.Error(), "revoke") { // a member can't revoke it
 		t.Errorf("denied everywhere: %v", err)
 	}
 }
 
-// TestGrantsRefused: what would not hold is not stored.
+// TestGrantsRefused: invalid grants are not stored.
 func TestGrantsRefused(t *testing.T) {
 	h := newFixture(t, nil)
 	ann := h.person("ann")
@@ -227,8 +228,8 @@ func TestGrantsRefused(t *testing.T) {
 	}
 }
 
-// TestAlwaysNarrow: what is always allowed with a press holds for the arguments
-// and the time that were chosen, and is stored only if it fits the call.
+// TestAlwaysNarrow: a standing approval given with a press applies to the chosen arguments
+// and duration, and is stored only if it matches the call.
 func TestAlwaysNarrow(t *testing.T) {
 	h := newFixture(t, nil)
 	press := func(args string, d store.Decision) error {
@@ -290,8 +291,8 @@ func TestAlwaysNarrow(t *testing.T) {
 	revoke()
 }
 
-// TestAlwaysAtOnce: what is always allowed or denied is there as soon as the
-// decision that said so is, so that no crash can part them.
+// TestAlwaysAtOnce: a standing answer is stored together with the decision that created it,
+// so that a crash can't separate them.
 func TestAlwaysAtOnce(t *testing.T) {
 	h := newFixture(t, nil)
 	for i, verb := range []store.Verb{store.Approve, store.Deny} {
@@ -323,8 +324,8 @@ func TestAlwaysAtOnce(t *testing.T) {
 	}
 }
 
-// TestConversationGrants: a standing yes for a conversation holds for those of its
-// calls that who gave it may approve, and nowhere else; it is given on a card there.
+// TestConversationGrants: a standing approval for a conversation, given on a card in it,
+// applies only to calls there that its giver may approve.
 func TestConversationGrants(t *testing.T) {
 	type call struct {
 		who, thread, args string

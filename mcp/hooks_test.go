@@ -18,7 +18,7 @@ import (
 	"nize/store/hooks"
 )
 
-// spy is a hook that writes down when it runs, and may misbehave.
+// spy is a hook that records its runs and can misbehave.
 type spy struct {
 	name          string
 	log           *spyLog
@@ -37,7 +37,7 @@ func (l *spyLog) add(what string) {
 	l.did = append(l.did, what)
 }
 
-// take returns what was written down since it was asked last.
+// take returns the entries since the last take.
 func (l *spyLog) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,9 +69,9 @@ func (s *spy) run(ctx context.Context, inv *mcp.Invocation, sign string, f func(
 	return f(ctx)
 }
 
-// TestHooksAround: the after-hooks run in exactly the reverse order, for those
-// whose before-hook succeeded and no others, whatever became of the call; a hook
-// that panics, takes too long or fails is an error of that call alone.
+// TestHooksAround: after-hooks run in exactly the reverse order, for exactly those hooks
+// whose before-hook succeeded, regardless of the outcome of the call. A hook that panics,
+// fails or exceeds its time affects only that call.
 func TestHooksAround(t *testing.T) {
 	h := newFixture(t, nil)
 	h.stop()
@@ -81,8 +81,8 @@ func TestHooksAround(t *testing.T) {
 	h.open("second")
 	h.run()
 	panics := func(context.Context) error { panic("at the worst moment") }
-	// Only the hook that takes too long has little time: a busy machine may need
-	// more for the others.
+	// Only the slow hook has a short limit, because a busy machine may need more time for
+	// the others.
 	shorten := func(context.Context) error { b.limit.Store(int64(50 * time.Millisecond)); return nil }
 	slow := func(ctx context.Context) error { <-ctx.Done(); b.limit.Store(0); return nil }
 	fails := func(context.Context) error { return errors.New("broken") }
@@ -146,8 +146,8 @@ func TestHooksAround(t *testing.T) {
 	}
 }
 
-// TestAccessAtThePress: a hook that controls access holds for a call that waited
-// when it was added, for who asked and for who says yes.
+// TestAccessAtThePress: a hook on access that was added while a call waited applies to both
+// its requester and its approver.
 func TestAccessAtThePress(t *testing.T) {
 	h := newFixture(t, nil)
 	bob, eve := h.person("bob"), h.person("eve")
@@ -190,8 +190,8 @@ func TestAccessAtThePress(t *testing.T) {
 	}
 }
 
-// TestExecuteDeniedAtThePress: one on execute_tool holds for what its requester had
-// asked for by that, and for nothing else; who says yes does not use it.
+// TestExecuteDeniedAtThePress: a hook on execute_tool applies only to calls requested
+// through it, and not to the approver, who does not use it.
 func TestExecuteDeniedAtThePress(t *testing.T) {
 	h := newFixture(t, nil)
 	bob := h.person("bob")
@@ -229,8 +229,8 @@ func TestExecuteDeniedAtThePress(t *testing.T) {
 	}
 }
 
-// TestExecuteHooksSeeEdits: what hooks on execute_tool keep out comes in by no edit
-// either, and they see the end of the call that stands in the place of another.
+// TestExecuteHooksSeeEdits: hooks on execute_tool also check edited arguments, and see the
+// end of a call that replaced another one.
 func TestExecuteHooksSeeEdits(t *testing.T) {
 	h := newFixture(t, nil)
 	h.hook(hooks.Hook{Name: "clean", Type: hooks.Sanitizer, Tool: "nize:execute_tool", Config: json.RawMessage(`{"rules":[{"pointer":"/params/what","pattern":"^rm","action":"forbid"}]}`)})
@@ -256,9 +256,9 @@ func TestExecuteHooksSeeEdits(t *testing.T) {
 	}
 }
 
-// TestAdminsHooksHaveTheLastWord: what a person's own hook makes of the arguments meets
-// the admin's hooks again, so that it can neither bring in what those keep out nor take
-// away what they put in; it holds for its owner alone. Around execute_tool, too.
+// TestAdminsHooksHaveTheLastWord: after a person's own hook changed the arguments, the
+// admin's hooks check them again, so that it can neither add content that they reject nor
+// remove content that they added. It applies only to its owner, also around execute_tool.
 func TestAdminsHooksHaveTheLastWord(t *testing.T) {
 	for _, test := range []struct {
 		name, admins, persons string

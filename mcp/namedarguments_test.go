@@ -11,13 +11,13 @@ import (
 	"nize/store"
 )
 
-// namedPlacements are the params of a tools/call, beside the name of a tool that
-// takes what, n and input, with the arguments that it runs with or what the refusal
-// says.
+// namedPlacements are the params of a tools/call, apart from the tool's name, for a tool
+// with the parameters what, n and input, each with the arguments it should run with or the
+// expected refusal.
 var namedPlacements = []struct{ given, runs, refused string }{
 	{`"arguments":{"what":"x"}`, `{"what":"x"}`, ""},
 	{`"arguments":"{\"what\":\"x\"}"`, `{"what":"x"}`, ""},
-	{`"input":{"what":"x"}`, `{"what":"x"}`, ""}, // what is required, so it can't be the parameter
+	{`"input":{"what":"x"}`, `{"what":"x"}`, ""}, // lacks a required parameter, so input can't be the parameter itself
 	{`"args":{"what":"x"}`, `{"what":"x"}`, ""},
 	{`"params":{"what":"x"}`, `{"what":"x"}`, ""},
 	{`"parameters":{"what":"x"},"arguments":{}`, `{"what":"x"}`, ""},
@@ -27,7 +27,7 @@ var namedPlacements = []struct{ given, runs, refused string }{
 	{`"\u0061rgs":{"what":"x"},"arguments":[]`, `{"what":"x"}`, ""},
 	{`"what":"x","n":3`, `{"n":3,"what":"x"}`, ""},
 	{`"input":{"k":1},"what":"x"`, `{"input":{"k":1},"what":"x"}`, ""},
-	{`"arguments":{"params":{"what":"x"}}`, `{"what":"x"}`, ""}, // once more within
+	{`"arguments":{"params":{"what":"x"}}`, `{"what":"x"}`, ""}, // nested a second time
 	{`"arguments":{"arguments":"{\"what\":\"x\"}"}`, `{"what":"x"}`, ""},
 	{`"args":{"args":{"what":"x"}}`, `{"what":"x"}`, ""},
 	{`"arguments":{"what":"x"},"args":{},"input":null`, `{"what":"x"}`, ""},
@@ -42,7 +42,7 @@ var namedPlacements = []struct{ given, runs, refused string }{
 	{`"args":["x"]`, "", `"args" is outside arguments and not a parameter`},
 	{`"params":"what=x"`, "", `"params" is outside arguments and not a parameter`},
 	{`"waht":"x"`, "", `"waht" is outside arguments and not a parameter`},
-	{`"input":{"k":1}`, "", `"input" may be a parameter of the tool or hold all of its arguments`}, // neither fits
+	{`"input":{"k":1}`, "", `"input" may be a parameter of the tool or hold all of its arguments`}, // neither interpretation fits
 	{`"arguments":{"args":{"waht":"x"}}`, "", `"args" is not a parameter of the tool, and neither is "waht" in it`},
 	{`"arguments":{"nize:beside":{"what":"x"},"arguments":{}}`, "", "/what is required"},
 	{`"arguments":7`, "", "must be a JSON object"},
@@ -50,8 +50,8 @@ var namedPlacements = []struct{ given, runs, refused string }{
 	{``, "", "/what is required"},
 }
 
-// TestNamedPlacements: a tool that is called by its name never runs with fewer
-// arguments than were given, over each wire.
+// TestNamedPlacements: over each protocol version, a tool called by its name never runs
+// with fewer arguments than the request contained.
 func TestNamedPlacements(t *testing.T) {
 	f := newFront(t, nil)
 	f.putTool("look", `{"type":"object","properties":{"what":{"type":"string"},"n":{"type":"integer"},"input":{"type":"object"}},"required":["what"]}`)
@@ -103,8 +103,8 @@ func message(name, params string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + name + `"` + params + `}}`
 }
 
-// TestMetaPlacements: the meta-tools take arguments that stand elsewhere, too, and
-// so does a call whose arguments are beside params.
+// TestMetaPlacements: the meta-tools also accept misplaced arguments, and so does a call
+// whose arguments are beside params.
 func TestMetaPlacements(t *testing.T) {
 	f := newFront(t, nil)
 	f.putTool("look", `{"type":"object","properties":{"what":{"type":"string"},"n":{"type":"integer"}}}`)
@@ -141,8 +141,8 @@ func TestMetaPlacements(t *testing.T) {
 	}
 }
 
-// TestNamedPlacementOnOwnConnection: lines on a connection of its own are read like
-// requests over HTTP.
+// TestNamedPlacementOnOwnConnection: requests on a separate connection are parsed like
+// those over HTTP.
 func TestNamedPlacementOnOwnConnection(t *testing.T) {
 	f := newFront(t, nil)
 	ours, theirs := net.Pipe()
@@ -170,8 +170,8 @@ func TestNamedPlacementOnOwnConnection(t *testing.T) {
 	<-ended
 }
 
-// TestPlacementLeavesOpenToolsAlone: a tool may take parameters under a word for
-// arguments, declared or not.
+// TestPlacementLeavesOpenToolsAlone: a tool may have a parameter that is named like a
+// container of arguments, declared or not.
 func TestPlacementLeavesOpenToolsAlone(t *testing.T) {
 	h := newFixture(t, nil)
 	for schema, want := range map[string]string{
@@ -199,8 +199,7 @@ func TestPlacementLeavesOpenToolsAlone(t *testing.T) {
 	}
 }
 
-// TestPlacementsOfViews: the same holds for a tools/call whose params come by
-// themselves, as those of views do.
+// TestPlacementsOfViews: the same holds for the tools/call requests of views.
 func TestPlacementsOfViews(t *testing.T) {
 	f := newFront(t, nil)
 	f.putTool("look", `{"type":"object","properties":{"what":{"type":"string"},"n":{"type":"integer"},"input":{"type":"object"}},"required":["what"]}`)
@@ -221,8 +220,8 @@ func TestPlacementsOfViews(t *testing.T) {
 	}
 }
 
-// TestPlacementsOfPrompts: a prompt is never read with fewer arguments than were
-// given, over each wire.
+// TestPlacementsOfPrompts: over each protocol version, a prompt is never read with fewer
+// arguments than the request contained.
 func TestPlacementsOfPrompts(t *testing.T) {
 	f := newFront(t, nil)
 	f.put([]store.Tool{{Server: "box", Name: "prompt:greet", Description: "d", State: store.ToolAccepted, Pin: "greet", Accepted: "greet",

@@ -13,8 +13,8 @@ import (
 	"nize/store"
 )
 
-// TestNativeIsNamed: a native tool is there for those whose agent's, token's or
-// request's list names it, and for all others it is an unknown one.
+// TestNativeIsNamed: a native tool exists for callers whose agent, token or request names
+// it, and is unknown to all others.
 func TestNativeIsNamed(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()
@@ -86,7 +86,7 @@ func TestNativeIsNamed(t *testing.T) {
 			t.Errorf("an admin is told %v", err)
 		}
 	}
-	// What it returns taints the conversation, and the next change asks for that reason.
+	// Its result taints the conversation, so the next change needs approval.
 	if err := h.db.PutThread(ctx, h.root, store.Thread{ID: "th1", User: h.member.User}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestNativeIsNamed(t *testing.T) {
 	if err != nil || c.State != store.Pending || c.Reason.String() != "the conversation has read untrusted text" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	// An agent's list that names it no more ends what waits.
+	// A waiting call ends if the agent's list no longer names its tool.
 	if err := h.db.PutAgent(ctx, h.root, store.Agent{ID: "named", AllowedTools: []string{"native:peek"}, Approval: "all"}); err != nil {
 		t.Fatal(err)
 	}

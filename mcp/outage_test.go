@@ -8,8 +8,8 @@ import (
 	"nize/store"
 )
 
-// TestOutage: a call that somebody said yes to runs once, and its end is stored, also
-// where the database does not answer meanwhile.
+// TestOutage: an approved call runs exactly once, and its outcome is stored, even if the
+// database is unavailable in the meantime.
 func TestOutage(t *testing.T) {
 	for _, at := range []string{"start", "finish"} {
 		t.Run(at, func(t *testing.T) {
@@ -38,11 +38,11 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestOutageAtThePress: a yes during which something could not be read counts, or the
-// call goes on waiting; it is never made a no.
+// TestOutageAtThePress: an approval during a failed read either counts or leaves the call
+// waiting; it never turns into a denial.
 func TestOutageAtThePress(t *testing.T) {
 	h := newFixture(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
-	var left atomic.Int64 // until the question that has no answer
+	var left atomic.Int64 // queries until the one that fails
 	h.without = func(what string, do func() error) error {
 		if what == "user" && left.Add(-1) == 0 {
 			h.away.Set(true)
@@ -72,8 +72,8 @@ func TestOutageAtThePress(t *testing.T) {
 	}
 }
 
-// TestFullAtTheStart: a call that somebody said yes to while the disk was full runs once there is
-// room, once.
+// TestFullAtTheStart: a call that was approved while the disk was full runs exactly once
+// after space becomes available.
 func TestFullAtTheStart(t *testing.T) {
 	h := newFixture(t, func(s *store.Server) { s.Approval = store.ApproveAlways })
 	var full atomic.Int64

@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// What a tool answered stands in one line: JSON whole, not its first brace.
+// A tool's result is shown on one line: JSON completely, not just its first brace.
 func TestBriefResult(t *testing.T) {
 	long := `{"text":"` + strings.Repeat("x", 300) + `"}`
 	for text, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// decides is the rule that a Why was decided by.
+// decides returns the rule that decided a Why.
 func decides(rules []policy.RuleResult) (d policy.RuleResult) {
 	for _, r := range rules {
 		if r.Decides {
@@ -21,7 +21,7 @@ func decides(rules []policy.RuleResult) (d policy.RuleResult) {
 	return d
 }
 
-// TestWhy compares what Why says with what the gateway does.
+// TestWhy compares the result of Why with the behavior of the gateway.
 func TestWhy(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()
@@ -77,7 +77,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestWhyHides: to a member, what they cannot see is not there.
+// TestWhyHides: Why reveals nothing about tools that a member can't see.
 func TestWhyHides(t *testing.T) {
 	h := newFixture(t, func(s *store.Server) { s.Visibility = nil })
 	_, hidden := h.gateway.Policy.Explain(t.Context(), h.member, h.member, store.Scope{}, "box:write")
@@ -91,7 +91,7 @@ func TestWhyHides(t *testing.T) {
 	}
 }
 
-// TestWhyAsks: the approval's rules, in their order, and the call they agree with.
+// TestWhyAsks: the approval rules, in their order, agree with an actual call.
 func TestWhyAsks(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()
@@ -130,8 +130,8 @@ func TestWhyAsks(t *testing.T) {
 	}
 }
 
-// TestUnmet: a search that finds nothing is counted, one that was narrowed is
-// not, and who asked is nowhere.
+// TestUnmet: a search without results is counted, unless it was narrowed, and the person
+// who searched is not recorded.
 func TestUnmet(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()

@@ -9,7 +9,7 @@ import (
 	"nize/store"
 )
 
-// trail is all that the audit trail says.
+// trail returns the full text of the audit trail.
 func (h *fixture) trail() string {
 	h.t.Helper()
 	if err := h.db.Flush(h.t.Context()); err != nil {
@@ -26,8 +26,8 @@ func (h *fixture) trail() string {
 	return all.String()
 }
 
-// A call is private where its server is marked so or it runs with a credential
-// of its requester's; neither its card nor the audit tells what came of it.
+// A call is private if its server is marked private or it uses a credential of its
+// requester. Neither its card nor the audit trail shows the result.
 func TestPrivateCalls(t *testing.T) {
 	h := newFixture(t, nil)
 	said := func(n int) json.RawMessage {
@@ -71,7 +71,7 @@ func TestPrivateCalls(t *testing.T) {
 		t.Errorf("read on in a private result: %+v", again)
 	}
 
-	// It waits while the server is marked: the result is private all the same.
+	// The server is marked while the call waits: the result is private all the same.
 	h.change(func(s *store.Server) { s.Private = false })
 	waits := h.callIn("", h.member, `{"what":"x"}`)
 	h.change(func(s *store.Server) { s.Private = true })
@@ -83,7 +83,7 @@ func TestPrivateCalls(t *testing.T) {
 	}
 	h.change(func(s *store.Server) { s.Private = false })
 
-	// Their own credential.
+	// The requester's own credential.
 	h.change(func(s *store.Server) { s.Env = map[string]store.Value{"KEY": {SecretKey: "KEY"}} })
 	shared := store.CredentialKey{Scope: "system", Service: "box", Name: "KEY"}
 	own := store.CredentialKey{Scope: "user", Owner: h.member.User, Service: "box", Name: "KEY"}
@@ -105,7 +105,7 @@ func TestPrivateCalls(t *testing.T) {
 		}
 	}
 
-	// A call that a private turn proposed, and what replaces it.
+	// A call proposed in a private turn, and its replacement.
 	h.change(func(s *store.Server) { s.Env = nil })
 	c, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"y"}`), Asked: store.Asked{InPrivateTurn: true}})
 	if err != nil || !c.Private || !c.InPrivateTurn {

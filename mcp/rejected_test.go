@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// Each call that is turned away leaves one event with who, what and why.
+// Each rejected call leaves one event with its caller, its tool and the reason.
 func TestRejectedCallsLeaveEvents(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()
@@ -45,7 +45,7 @@ func TestRejectedCallsLeaveEvents(t *testing.T) {
 	for _, fn := range []store.ToolCall{
 		{Name: "get_tool_schema", Args: `{"tool_id":"box:nothing"}`}, {Name: "get_tool_schema", Args: `{"tool_id":"box:look"}`},
 		{Name: "execute_tool", Args: `{"params":{}}`}, {Name: "execute_tool", Args: `{"tool_id":`}, {Name: "execute_tool", Args: `{"tool_id":"box:look","params":5}`}, {Name: "drop_table", Args: `{}`},
-	} { // as a chat has it
+	} { // in the form that a chat uses
 		if _, err := h.gateway.Meta(ctx, h.member, store.Scope{}, fn); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestRejectedCallsLeaveEvents(t *testing.T) {
 	}
 }
 
-// What a client asks for in vain leaves one, too, by whichever wire.
+// So does each rejected request of a client, over every protocol version.
 func TestRejectedOverMCP(t *testing.T) {
 	f := newFront(t, nil)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -97,7 +97,7 @@ func TestRejectedOverMCP(t *testing.T) {
 			t.Errorf("%s: an unknown resource was given", version)
 		}
 	}
-	f.config.set("approvals.elicitation", "true") // a client that can be asked comes another way
+	f.config.set("approvals.elicitation", "true") // a client that supports elicitation takes another path
 	s := f.client(f.token("asked", time.Hour), "2025-11-25", &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 		return &sdk.ElicitResult{Action: "decline"}, nil
 	}})

@@ -13,8 +13,8 @@ import (
 	"nize/store"
 )
 
-// TestRetry: a call that failed is made again once, whoever presses how often,
-// and the press is the yes of whom may approve.
+// TestRetry: a failed call is retried only once, regardless of the number of presses. The
+// press counts as approval if the presser is an eligible approver.
 func TestRetry(t *testing.T) {
 	h := newFixture(t, nil)
 	ann := h.person("ann")
@@ -84,8 +84,8 @@ func TestRetryAsks(t *testing.T) {
 	}
 }
 
-// TestRetryOfTainted: a retry is no yes to a call that the conversation's text of
-// a stranger may have asked for since the card was shown.
+// TestRetryOfTainted: a retry does not approve a call if untrusted text, which may have
+// asked for it, entered the conversation after the card was shown.
 func TestRetryOfTainted(t *testing.T) {
 	h := newFixture(t, nil)
 	thread := h.thread("t")
@@ -108,8 +108,8 @@ func TestRetryOfTainted(t *testing.T) {
 	}
 }
 
-// TestMostWaiting: no more calls of one person wait than may, also where many are
-// asked for at once.
+// TestMostWaiting: the waiting calls of one person never exceed the limit, even with
+// concurrent requests.
 func TestMostWaiting(t *testing.T) {
 	h := newFixture(t, nil)
 	h.config.set("approvals.max_pending", "5")
@@ -141,14 +141,14 @@ func TestMostWaiting(t *testing.T) {
 	}
 }
 
-// TestAgain: what nobody answered is asked for again, and the requester's own
-// press is no yes.
+// TestAgain: an expired call can be requested again, and the requester's own press does not
+// approve it.
 func TestAgain(t *testing.T) {
 	h := newFixture(t, nil)
 	h.config.set("approvals.expiry.requester", "1s")
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	expired := h.wait(c.ID)
-	for n := 0; n < 20 && expired.Reminded.IsZero(); n++ { // a machine that stood still for half of its time
+	for n := 0; n < 20 && expired.Reminded.IsZero(); n++ { // in case the machine stalled for half of the time
 		c = h.call(h.member, "box:write", `{"what":"x"}`)
 		expired = h.wait(c.ID)
 	}
@@ -180,7 +180,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestLost: a call whose outcome is unknown is not made again with a press.
+// TestLost: a call with an unknown outcome can't be retried with a press.
 func TestLost(t *testing.T) {
 	h := newFixture(t, nil)
 	h.runner.fail = &store.CallError{Code: store.CodeUnknown, Message: store.Plain("the connection broke")}
@@ -201,8 +201,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestRunAll: one press approves the calls of one step that the person may
-// approve, and nothing else.
+// TestRunAll: one press approves exactly those calls of one step that the person may
+// approve.
 func TestRunAll(t *testing.T) {
 	h := newFixture(t, nil)
 	h.thread("in")
@@ -214,7 +214,7 @@ func TestRunAll(t *testing.T) {
 	if err != nil || edited.State != store.Refused {
 		t.Fatal(err)
 	}
-	roots := h.callIn("in", h.root, `{"what":"root's"}`) // of the same step, but not for mia to approve
+	roots := h.callIn("in", h.root, `{"what":"root's"}`) // of the same step, but mia may not approve it
 	other, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"later"}`), Thread: "in", Step: "in/2"})
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestRunAll(t *testing.T) {
 	}
 }
 
-// TestEditVotes: an edit starts the votes again, with its editor's.
+// TestEditVotes: an edit resets the votes and counts as its editor's approval.
 func TestEditVotes(t *testing.T) {
 	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// TestChangedSinceTheCard: what was shown is what runs, or nothing does.
+// TestChangedSinceTheCard: a call runs exactly as shown, or not at all.
 func TestChangedSinceTheCard(t *testing.T) {
 	for name, change := range map[string]func(*fixture, *store.Call){
 		"the definition": func(h *fixture, _ *store.Call) { h.putTools("pin-2") },
@@ -42,14 +42,14 @@ func TestChangedSinceTheCard(t *testing.T) {
 	}
 }
 
-// TestSwappedArguments: arguments that were changed in the store under a card
-// do not run.
+// TestSwappedArguments: a call does not run if its stored arguments were changed after the
+// card was shown.
 func TestSwappedArguments(t *testing.T) {
 	h := newFixture(t, nil)
 	c := h.call(h.member, "box:write", `{"what":"x"}`)
 	forged := *c
 	forged.ID, forged.Args = store.NewID(time.Now()), json.RawMessage(`{"what":"everything"}`)
-	if err := h.db.Begin(t.Context(), h.member, forged); err != nil { // with the digest of the other
+	if err := h.db.Begin(t.Context(), h.member, forged); err != nil { // with the digest of the other call
 		t.Fatal(err)
 	}
 	if _, err := h.press(h.member, &forged, store.Approve); !errors.Is(err, store.ErrRefused) {
@@ -60,8 +60,8 @@ func TestSwappedArguments(t *testing.T) {
 	}
 }
 
-// TestToken: a call that was proposed with a token runs with that token's
-// scopes, and not after it was revoked.
+// TestToken: a call that was proposed with a token runs with the token's scopes, and not
+// after the token was revoked.
 func TestToken(t *testing.T) {
 	h := newFixture(t, nil)
 	token, err := h.db.CreateToken(t.Context(), h.member, store.Token{Name: "t", User: h.member.User, Audience: "mcp", Prefix: "nize_ab", Hash: [32]byte{1}, Expires: time.Now().Add(time.Hour)}, false)
@@ -79,7 +79,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestCardNames: up to five people are named, in words of nize's own.
+// TestCardNames: up to five people are named, followed by the number of the others.
 func TestCardNames(t *testing.T) {
 	h := newFixture(t, nil)
 	var who []string
@@ -112,8 +112,8 @@ func warnOf(text string) []store.Text {
 	return nil
 }
 
-// TestWarnings: what is to be known of the arguments stands on the card, once,
-// and is said again of edited ones.
+// TestWarnings: warnings about the arguments are on the card once, and are repeated for
+// edited arguments.
 func TestWarnings(t *testing.T) {
 	h := newFixture(t, nil)
 	for n, want := range map[int]int{20: 20, 21: 21, 50: 21} { // the last one says that there are more
@@ -141,7 +141,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestLacking: policies that name too few people who could press are told.
+// TestLacking: policies with too few people who could press are reported.
 func TestLacking(t *testing.T) {
 	h := newFixture(t, nil)
 	ann, bob := h.person("ann"), h.person("bob")

@@ -20,7 +20,7 @@ import (
 	"nize/store"
 )
 
-// front is a house with its MCP server on a loopback port.
+// front is a fixture with its MCP server on a loopback port.
 type front struct {
 	*fixture
 	server *mcp.Server
@@ -44,7 +44,8 @@ func openFront(t *testing.T, change func(*store.Server)) (f *front, run func()) 
 	return f, f.serve()
 }
 
-// serve serves the house, as it is now. It returns what starts the server's Run.
+// serve serves the fixture in its current state. It returns a function that starts the
+// server's Run.
 func (f *front) serve() (run func()) {
 	t, h := f.t, f.fixture
 	t.Helper()
@@ -60,11 +61,11 @@ func (f *front) serve() (run func()) {
 	run = sync.OnceFunc(func() { go func() { done <- s.Run(ctx) }() })
 	web := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
-		run() // where the test ended before it did
+		run() // in case the test ended earlier
 		s.CloseStreams()
 		web.Close()
 		cancel()
-		if err := <-done; err != nil && h.db == db { // else the house was opened again
+		if err := <-done; err != nil && h.db == db { // otherwise the fixture was reopened
 			t.Errorf("mcp server: %v", err)
 		}
 	})
@@ -173,8 +174,8 @@ func TestBothWires(t *testing.T) {
 	}
 }
 
-// TestNothingFound: a search that finds nothing names what comes nearest and
-// the domains, but nothing that the caller may not use.
+// TestNothingFound: a search without results names the nearest matches and the domains, but
+// nothing that the caller may not use.
 func TestNothingFound(t *testing.T) {
 	f := newFront(t, nil)
 	type answer struct {
@@ -194,7 +195,7 @@ func TestNothingFound(t *testing.T) {
 	if got, _ := structured[answer](t, s, "discover_tools", ask); strings.Contains(got.Note, "box") {
 		t.Errorf("to who may not use it: %q", got.Note)
 	}
-	// What was found needs no such words.
+	// A successful search has no such note.
 	s = f.client(f.token("found", time.Hour), "2026-07-28", nil)
 	if got, _ := structured[answer](t, s, "discover_tools", map[string]any{"query": "look"}); len(got.Tools) == 0 || strings.Contains(got.Note, "Domains:") {
 		t.Errorf("found: %+v", got)
@@ -254,13 +255,13 @@ func TestTokens(t *testing.T) {
 	f := newFront(t, nil)
 	good := f.token("good", time.Hour)
 	expired := ""
-	for life := 200 * time.Millisecond; expired == ""; life *= 2 { // until it is enough for a busy machine to store it
+	for life := 200 * time.Millisecond; expired == ""; life *= 2 { // the lifetime grows until a busy machine can store the token in time
 		secret, made := store.NewToken(time.Now())
 		_, err := f.db.CreateToken(t.Context(), f.root, store.Token{ID: made.ID, Name: "expired", User: f.root.User, Prefix: made.Prefix, Hash: made.Hash, Audience: "mcp", Created: time.Now(), Expires: time.Now().Add(life)}, false)
 		switch {
 		case err == nil:
 			expired = secret.Reveal()
-			<-time.After(life) // it is the clock that makes it expire
+			<-time.After(life) // the token expires by the clock
 		case life > time.Minute:
 			t.Fatal(err)
 		}
@@ -298,7 +299,7 @@ func TestTokenScope(t *testing.T) {
 	}
 }
 
-// A call that needs a yes waits, tells its progress, and runs once decided.
+// A call that needs approval waits, reports progress, and runs once after the decision.
 func TestWaitsWithProgress(t *testing.T) {
 	f := newFront(t, nil)
 	told := make(chan string, 16)
@@ -337,8 +338,8 @@ func TestWaitsWithProgress(t *testing.T) {
 	}
 }
 
-// A client whose connection is lost in the middle of a session may come back, so
-// its call goes on waiting; but its card says that nobody waits for the result.
+// A client that lost its connection during a session may reconnect, so its call goes on
+// waiting. Its card says that nobody is waiting for the result.
 func TestCallerGone(t *testing.T) {
 	f := newFront(t, nil)
 	left := make(chan string, 1)
@@ -400,7 +401,7 @@ func TestCallerGone(t *testing.T) {
 	}
 }
 
-// A caller who leaves takes the waiting call along.
+// A waiting call ends if its caller leaves.
 func TestCallerLeaves(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
@@ -439,7 +440,7 @@ func TestRevokingEndsStreams(t *testing.T) {
 	}
 }
 
-// testRevokingEndsStreams runs the server first, or when the token is revoked.
+// testRevokingEndsStreams starts the server first, or after the token is revoked.
 func testRevokingEndsStreams(t *testing.T, first bool) {
 	f, run := openFront(t, nil)
 	if first {
@@ -469,8 +470,8 @@ func testRevokingEndsStreams(t *testing.T, first bool) {
 	}
 }
 
-// The shortcut for sessions that are known: cancelling, foreign users, ended
-// sessions, and what it leaves to the SDK.
+// The fast path for known sessions: cancellation, other users, ended sessions, and requests
+// that it passes to the SDK.
 func TestShortcut(t *testing.T) {
 	f := newFront(t, nil)
 	token := f.token("client", time.Hour)
@@ -559,7 +560,7 @@ func TestAnswersAreSmall(t *testing.T) {
 	if err := json.NewEncoder(&list).Encode(tools); err != nil {
 		t.Fatal(err)
 	}
-	if list.Len() > 5000 { // what a model reads before it does anything
+	if list.Len() > 5000 { // the text that a model reads before anything else
 		t.Errorf("tools/list has %d bytes, want at most 5000", list.Len())
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"nize/store"
 )
 
-// A server that a person switched off is off for all that is done for them, in
-// Why as in a call, and for nobody else.
+// A server that a person switched off is off for everything done on their behalf, in Why as
+// well as in calls, and stays on for everybody else.
 func TestServerSwitchedOff(t *testing.T) {
 	h := newFixture(t, nil)
 	ctx := t.Context()

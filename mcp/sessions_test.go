@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// wire sends requests of the stateful protocol, without a client that mends them.
+// wire sends requests of the stateful protocol without a client that corrects them.
 type wire struct {
 	f     *front
 	token string
@@ -45,7 +45,7 @@ func (w wire) begin() (session, answer string) {
 	return res.Header.Get("Mcp-Session-Id"), string(b)
 }
 
-// is wants a status of a call in a session, by the shortcut and by the SDK.
+// is expects an HTTP status for a call in a session, from the fast path and from the SDK.
 func (w wire) is(session string, want int) {
 	w.f.t.Helper()
 	for _, body := range []string{
@@ -60,9 +60,9 @@ func (w wire) is(session string, want int) {
 	}
 }
 
-// TestSessionsAreBounded: a client that begins sessions without end takes its own
-// token's room alone; the one that had to go is answered by 404, and a session that
-// waits for a person or listens is left alone while another one is idle.
+// TestSessionsAreBounded: a client that begins many sessions uses up only its own token's
+// limit. The evicted session gets status 404. An idle session is evicted before one that
+// listens or waits for a person.
 func TestSessionsAreBounded(t *testing.T) {
 	f := newFront(t, nil)
 	f.config.set("limits.token.sessions", "3")
@@ -81,7 +81,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 
-	// Those in use are not ended, and then the newcomer is told why it has no room.
+	// Sessions in use are not evicted; instead the new client is refused with a reason.
 	waits := []string{last}
 	for range 2 {
 		s, _ := own.begin()
@@ -89,7 +89,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 	for _, s := range waits {
 		if res := own.send(s, "POST", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:write","params":{"what":"x"}}}}`); res.StatusCode != http.StatusOK {
-			t.Fatal(res.Status) // its headers are there, and it waits
+			t.Fatal(res.Status) // the headers have arrived, and the call is waiting
 		}
 	}
 	if _, answer := own.begin(); !strings.Contains(answer, "limits.token.sessions") || !strings.Contains(answer, `"error"`) {
@@ -99,13 +99,13 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 
-	// What ends makes room.
+	// An ended session frees its place.
 	res := other.send(theirs, "DELETE", "")
 	if res.StatusCode >= 300 || f.server.Counts().Sessions != 3 {
 		t.Errorf("%s, %+v", res.Status, f.server.Counts())
 	}
 
-	// What is no beginning begins none.
+	// A request that is no valid initialize begins no session.
 	other.send("", "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	other.send("", "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":3}`)
 	if n := f.server.Counts().Sessions; n != 3 {

@@ -9,8 +9,8 @@ import (
 	"nize/store"
 )
 
-// A turn that was written before its author was lowered or disabled runs with
-// what they may do now.
+// A turn whose author was demoted or disabled after writing it runs with the author's
+// current rights.
 func TestTurnsOutliveRights(t *testing.T) {
 	h := newFixture(t, func(s *store.Server) { s.Visibility = nil })
 	ada, err := h.db.EnsureUser(t.Context(), "local:9", "ada", store.Admin)

@@ -61,11 +61,11 @@ func (h *fixture) twin(name string) {
 	}
 }
 
-// Of two tools that are alike, the one whose server the conversation has used
-// comes first; other conversations see nothing of it.
+// Of two similar tools, the one whose server the conversation has used ranks first. Other
+// conversations are not affected.
 func TestUsedServersComeFirst(t *testing.T) {
 	h := newFixture(t, nil)
-	h.config.set("index.learn", "false") // which reaches other conversations too
+	h.config.set("index.learn", "false") // which would affect other conversations, too
 	h.twin("abox")
 	run := func(tool string) {
 		if _, err := h.gateway.Call(t.Context(), h.root, store.Request{ID: store.NewID(time.Now()), Tool: tool, Args: json.RawMessage(`{"what":"x"}`), Thread: "t1"}); err != nil {
@@ -84,7 +84,7 @@ func TestUsedServersComeFirst(t *testing.T) {
 	first("t1", "abox:")
 	h.runner.fail = &store.CallError{Code: store.CodeTimeout, Message: store.Plain("too slow")}
 	run("box:look")
-	first("t1", "abox:") // what failed was perhaps the wrong one
+	first("t1", "abox:") // a failed call may have used the wrong tool
 	h.runner.fail = nil
 	run("box:look")
 	first("t1", "box:")

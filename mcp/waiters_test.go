@@ -13,8 +13,8 @@ import (
 	"nize/store"
 )
 
-// TestLeavesAsAnotherComes: who asks for a call in the moment in which the last
-// who waited for it leaves does not lose theirs with it.
+// TestLeavesAsAnotherComes: a requester who joins a call at the moment its last waiter
+// leaves keeps the call.
 func TestLeavesAsAnotherComes(t *testing.T) {
 	h := newFixture(t, nil)
 	by := h.onMCP()
@@ -57,8 +57,8 @@ func TestLeavesAsAnotherComes(t *testing.T) {
 	}
 }
 
-// TestAskedAndAnotherLeaves: of two clients that are asked about the same call,
-// one that gives an error takes nothing from the other.
+// TestAskedAndAnotherLeaves: if two clients are asked about the same call, an error from
+// one does not affect the other.
 func TestAskedAndAnotherLeaves(t *testing.T) {
 	f := newFront(t, nil)
 	f.config.set("approvals.elicitation", "true")
@@ -91,8 +91,8 @@ func TestAskedAndAnotherLeaves(t *testing.T) {
 	}
 }
 
-// TestJoinsNoVoidCall: a client that sends the same call again after what it
-// would run changed is asked about the call as it would run now.
+// TestJoinsNoVoidCall: a client that repeats a call after its tool changed is asked about
+// the call in its current form.
 func TestJoinsNoVoidCall(t *testing.T) {
 	h := newFixture(t, nil)
 	by := h.onMCP()

@@ -20,7 +20,7 @@ import (
 	"nize/store"
 )
 
-// person answers what servers ask, and keeps their tasks.
+// person answers the questions of servers and stores their tasks.
 type person struct {
 	mu     sync.Mutex
 	asked  []taskwire.Elicit
@@ -42,13 +42,13 @@ func (p *person) NoteRemote(_ context.Context, _ *store.Call, t store.RemoteTask
 	return nil
 }
 
-// asking is a server whose tool ask asks, by requests or by results as its client
-// speaks, and whose tool job is a task. The states are what tasks/get says one after
-// the other; the last stays.
+// asking is a server whose tool ask asks a question, by requests or by results depending on
+// the protocol version, and whose tool job runs as a task. The states are the successive
+// answers of tasks/get; the last one repeats.
 type asking struct {
 	mu     sync.Mutex
 	states []string
-	told   []string // the methods tasks/…, and what came with tasks/update
+	told   []string // the tasks/… methods received, and the content of tasks/update
 	gets   chan struct{}
 }
 
@@ -116,7 +116,7 @@ func (a *asking) start(t *testing.T) string {
 	return srv.URL
 }
 
-// at puts the server beside a person who answers.
+// at connects the server to a pool with a person who answers.
 func (a *asking) at(t *testing.T, p *person) *bench {
 	t.Helper()
 	a.gets = make(chan struct{}, 100)
@@ -134,8 +134,8 @@ func accepts(name string) func(context.Context, taskwire.Elicit) (taskwire.Answe
 	}
 }
 
-// What a server wants answered goes back with the call again, and so does a refusal as
-// the error of the call.
+// An answer to a server's question is sent with a repeated call, and a refusal to answer
+// becomes the error of the call.
 func TestServerAsks(t *testing.T) {
 	p := &person{answer: accepts("Ann")}
 	b := (&asking{}).at(t, p)
@@ -154,7 +154,7 @@ func TestServerAsks(t *testing.T) {
 	}
 }
 
-// The server's timeout stands still while a person is asked, and goes on afterwards.
+// The server's timeout pauses while a person is asked, and resumes afterwards.
 func TestTimeStandsStillWhileAsking(t *testing.T) {
 	clock := newCallTime(t.Context(), time.Hour)
 	defer clock.stop()
@@ -181,8 +181,8 @@ func TestTimeStandsStillWhileAsking(t *testing.T) {
 
 const done = `{"resultType":"complete","taskId":"t1","status":"completed","result":{"content":[{"type":"text","text":"done far away"}]}}`
 
-// A task is polled until its end, its words are the call's progress, and what it asks
-// is answered.
+// A task is polled until it ends, its messages become the call's progress, and its
+// questions are answered.
 func TestServerHasATask(t *testing.T) {
 	p := &person{answer: accepts("Ann")}
 	a := &asking{states: []string{
@@ -203,7 +203,7 @@ func TestServerHasATask(t *testing.T) {
 	}
 }
 
-// How a task ends otherwise.
+// Other ways in which a task ends.
 func TestServerTaskEnds(t *testing.T) {
 	for state, want := range map[string]store.Code{
 		`{"taskId":"t1","status":"failed","error":{"code":-32603,"message":"broken"}}`: store.CodeTool,
@@ -221,8 +221,8 @@ func TestServerTaskEnds(t *testing.T) {
 	}
 }
 
-// A call that is cancelled cancels its task; one that ends with nized leaves it, and is
-// polled again by the next one.
+// Cancelling a call cancels its task. A call that ends because nized stops leaves the task
+// running, and the next nized polls it again.
 func TestServerTaskIsLeft(t *testing.T) {
 	for _, why := range []error{context.Canceled, taskwire.ErrStopping} {
 		a := &asking{states: []string{`{"taskId":"t1","status":"working","pollIntervalMs":1}`}}

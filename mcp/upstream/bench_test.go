@@ -14,8 +14,8 @@ import (
 	"nize/store"
 )
 
-// benchmarkHTTP measures Run against a server that costs nothing, beside a POST
-// of the same bytes.
+// benchmarkHTTP measures Run against a server without overhead, compared with a POST of the
+// same bytes.
 func benchmarkHTTP(b *testing.B, bare bool) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {

@@ -41,7 +41,7 @@ func TestCredentialInAHeader(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "nizectl credentials set far TOKEN") {
 			t.Errorf("without the credential: %v", err)
 		}
-		b = newBench(t, nil) // one that has not met it: the pool's own attempts accept nothing
+		b = newBench(t, nil) // a pool that has not met the server yet: its own attempts accept nothing
 		b.secret("system", "", "TOKEN", "", "first-value")
 		b.register(cfg)
 		b.good("far:echo", `{}`, `{}`)
@@ -53,7 +53,8 @@ func TestCredentialInAHeader(t *testing.T) {
 				t.Fatalf("a request had X-Plain %q", got)
 			}
 		}
-		// The value is looked up again for each call; one with a scheme stays.
+		// The value is looked up for each call; one that includes a scheme is sent
+		// unchanged.
 		b.secret("system", "", "TOKEN", "", "Basic abc")
 		b.good("far:echo", `{}`, `{}`)
 		if !seen(m, "Authorization", "Basic abc") {
@@ -79,7 +80,7 @@ func TestCredentialIsBoundToItsHost(t *testing.T) {
 	if strings.Contains(err.Error(), "s3cret-value") || len(m.Headers()) != 0 {
 		t.Error("it got out")
 	}
-	// One without a host is bound to the first that it is sent to.
+	// A credential without a host is bound to the first host it is sent to.
 	b.secret("system", "", "TOKEN", "", "s3cret-value")
 	b.sync(admin, "far")
 	other := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{echo}})
@@ -150,7 +151,7 @@ func TestCleanEnvironment(t *testing.T) {
 	for line := range strings.Lines(res.Text()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		names = append(names, name)
-		if name == "KEY" && value != mask.Dots { // it was there, or it would not be masked
+		if name == "KEY" && value != mask.Dots { // it was present, otherwise it would not be masked
 			t.Errorf("KEY is %q", value)
 		}
 	}
@@ -239,8 +240,8 @@ func TestBadHeaderAnnotationRefusesTheTool(t *testing.T) {
 	}
 }
 
-// A server that refuses a credential is told apart from one that is down, and
-// whose credential it was.
+// A server that rejects a credential is distinguished from one that is down, and the owner
+// of the credential is named.
 func TestLoginLost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

@@ -15,12 +15,11 @@ import (
 	"nize/store"
 )
 
-// readOnly is what a tool that only reads says of itself.
+// readOnly are the annotations of a read-only tool.
 var readOnly = &sdk.ToolAnnotations{ReadOnlyHint: true}
 
-// TestFaultInACall goes through what a server may do in a call of a tool that
-// changes something: the caller is told in words, the tool has run once, and
-// the next call works.
+// TestFaultInACall tests faults of a server during a call that changes something: the
+// caller gets a readable error, the tool has run once, and the next call works.
 func TestFaultInACall(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -80,7 +79,7 @@ func TestRepeatableCallIsRetriedOnce(t *testing.T) {
 	}
 }
 
-// It runs alone, since it counts what all tests together allocate.
+// It runs alone because it counts the allocations of the whole process.
 func TestHugeBodyTakesNoMemory(t *testing.T) {
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "huge", Fault: mcptest.BigBody}}})
@@ -125,8 +124,8 @@ func TestWedgedStandardInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing reads the pipe now. Callers end at their own deadline and don't wait
-	// for the writer's, after which the process is killed and made again.
+	// Nothing reads the pipe now. Callers stop at their own deadline without waiting for
+	// the writer's, after which the process is killed and restarted.
 	for range 3 {
 		_, err := b.run(t.Context(), "child:echo", string(large))
 		if err == nil {
@@ -198,8 +197,8 @@ func TestHTTPServerComesBack(t *testing.T) {
 			b.register(remote(m.HTTP()))
 			b.good("far:echo", `{}`, `{}`)
 			m.Stop()
-			// A call that met the connection in its last moment is of unknown
-			// outcome; from then on nothing can have been sent.
+			// The outcome of a call sent just before the connection broke is unknown; later
+			// calls were certainly not sent.
 			eventually(t, "word that it is down", func() bool {
 				_, err := b.run(t.Context(), "far:echo", `{}`)
 				var ce *store.CallError
@@ -224,7 +223,7 @@ func TestHTTPServerRestartsBetweenTwoCalls(t *testing.T) {
 		b.register(remote(m.HTTP()))
 		b.good("far:echo", `{}`, `{}`)
 		m.Stop()
-		m.HTTP() // it knows no session of before
+		m.HTTP() // it does not know earlier sessions
 		eventually(t, "a call that works", func() bool {
 			_, err := b.run(t.Context(), "far:echo", `{}`)
 			return err == nil
@@ -232,7 +231,7 @@ func TestHTTPServerRestartsBetweenTwoCalls(t *testing.T) {
 		if got := m.Calls("echo"); got != 2 {
 			t.Errorf("stateless %v: it ran %d times, want 2", stateless, got)
 		}
-		// list_changed is heard again too.
+		// list_changed notifications are received again, too.
 		m.SetTool(mcptest.Tool{Name: "later"})
 		eventually(t, "the new tool", func() bool { _, err := b.db.GetTool(t.Context(), "far:later"); return err == nil })
 	}
@@ -275,7 +274,7 @@ func TestEndlessLists(t *testing.T) {
 	}
 }
 
-// It runs alone, since it counts what all tests together allocate.
+// It runs alone because it counts the allocations of the whole process.
 func TestListChangedStorm(t *testing.T) {
 	b := newBench(t, nil)
 	m := mcptest.New(t, mcptest.Options{Fault: mcptest.Storm, Tools: []mcptest.Tool{echo}})
@@ -283,7 +282,7 @@ func TestListChangedStorm(t *testing.T) {
 	s, _ := b.findServer("child")
 	sess := s.currentSession("")
 	var mem runtime.MemStats
-	// There is a pause between any two lists, whatever comes in meanwhile.
+	// There is a pause between any two list requests, regardless of notifications.
 	last := sess.tools.Load().at
 	for range 2 {
 		next := last

@@ -16,8 +16,8 @@ const (
 	template = "template:memo:{name}"
 )
 
-// TestFeatures: prompts, resources and templates are listed and read as tools are,
-// whatever carries the messages.
+// TestFeatures: prompts, resources and templates are listed and read like tools, over every
+// transport.
 func TestFeatures(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"stdio", "http", "modern", "sse"} {
@@ -67,9 +67,8 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestFeaturesAreHeld: a prompt that is new or says something else waits for an
-// admin as a tool does; a new resource comes as a file does, unless a scan finds
-// something.
+// TestFeaturesAreHeld: a new or changed prompt waits for an admin like a tool. A new
+// resource is accepted unless a scan finds something.
 func TestFeaturesAreHeld(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)

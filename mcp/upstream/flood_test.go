@@ -18,8 +18,8 @@ import (
 	"nize/store"
 )
 
-// memoryConn is a connection in memory that answers each request with a list of
-// one tool, which may be another one each time.
+// memoryConn is an in-memory connection that answers each request with a list of one tool,
+// possibly a different one each time.
 type memoryConn struct {
 	changes bool
 	lists   atomic.Int32
@@ -41,7 +41,7 @@ func (c *memoryConn) Terminate(bool)        { c.Fail(wire.ErrEnded) }
 func (c *memoryConn) Child() process.Child  { return nil }
 func (c *memoryConn) Fail(err error)        { c.once.Do(func() { c.cause = err; close(c.gone) }) }
 
-// connected gives the pool a server with a session over such a connection.
+// connected gives the pool a server with a session over a memoryConn.
 func (b *bench) connected(cfg store.Server) (*server, *session, *memoryConn) {
 	b.t.Helper()
 	conn := &memoryConn{gone: make(chan struct{})}
@@ -58,8 +58,8 @@ func (b *bench) connected(cfg store.Server) (*server, *session, *memoryConn) {
 	return s, sess, conn
 }
 
-// A server that says all the time that its list changed is looked at ever more
-// seldom, and at the old pace once it has been quiet.
+// A server that continuously reports list changes is listed less and less often, and at the
+// normal rate again after a quiet period.
 func TestStormIsAnsweredByFewLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestStormIsAnsweredByFewLooks(t *testing.T) {
 			}
 			return conn.lists.Load() - before
 		}
-		for n, most := range []int32{16, 7, 7} { // doubling from a second to five minutes, and then so
+		for n, most := range []int32{16, 7, 7} { // the pause doubles from one second to five minutes, and stays there
 			if got := storm(time.Hour / 2); got > most || got < 5 {
 				t.Errorf("half an hour, number %d: its list was read %d times, want 5 to %d", n, got, most)
 			}
@@ -87,11 +87,11 @@ func TestStormIsAnsweredByFewLooks(t *testing.T) {
 	})
 }
 
-// slowTools is a store that takes its time to write.
+// slowTools is a store with slow writes.
 type slowTools struct {
 	*memory
 	takes time.Duration
-	spent *time.Duration // in writes; they come one after the other
+	spent *time.Duration // total time of the writes, which run one after the other
 }
 
 func (m slowTools) PutTools(ctx context.Context, by store.Caller, server string, tools []store.Tool) (store.ToolDiff, error) {
@@ -100,8 +100,8 @@ func (m slowTools) PutTools(ctx context.Context, by store.Caller, server string,
 	return m.memory.PutTools(ctx, by, server, tools)
 }
 
-// The store has one writer: a list that is never the same is stored the more
-// seldom the longer that takes.
+// The store has one writer: the longer it takes to store a constantly changing list, the
+// less often the list is stored.
 func TestListThatIsNeverTheSameLeavesTheStoreToOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestListThatIsNeverTheSameLeavesTheStoreToOthers(t *testing.T) {
 		b.opt.Tools = slowTools{b.db, time.Second, &spent}
 		_, sess, conn := b.connected(store.Server{Name: "far", Transport: store.HTTP, URL: "http://far"})
 		conn.changes = true
-		const lasts = 2 * time.Minute // in which the pause alone would allow seven
+		const lasts = 2 * time.Minute // long enough for seven lists by the pause alone
 		for begin := time.Now(); time.Since(begin) < lasts; time.Sleep(10 * time.Millisecond) {
 			sess.markChanged()
 		}
@@ -120,8 +120,8 @@ func TestListThatIsNeverTheSameLeavesTheStoreToOthers(t *testing.T) {
 	})
 }
 
-// A server that was cut off for flooding is left alone: nobody's call has it
-// connected again, and who looks is told why and for how long.
+// A server that was disconnected for flooding is not reconnected by calls, and its status
+// shows the reason and the remaining time.
 func TestFloodingServerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestFloodingServerIsLeftAlone(t *testing.T) {
 		if st.State != Down || !strings.HasSuffix(st.LastError, "it was disconnected, and is left alone for 1m0s") {
 			t.Errorf("after it was cut off it is %s: %s", st.State, st.LastError)
 		}
-		for range 50 { // as often as one likes, for anybody
+		for range 50 { // any number of times, for any caller
 			time.Sleep(time.Second)
 			_, err := s.session(t.Context(), "u-member", false)
 			if f := wire.AsFault(err); f.Reach != wire.Never || !strings.Contains(err.Error(), "left alone for 1m0s; the next attempt is in ") {
@@ -164,7 +164,7 @@ type tripFunc func(*http.Request) (*http.Response, error)
 
 func (f tripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A server that does not answer holds up no other one's connect.
+// An unresponsive server does not delay the connection to another one.
 func TestSilentServerHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestSilentServerHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// What is wrong with a list is told, and not once for each of its tools.
+// Problems with a list are reported, but not separately for each tool.
 func TestWarningsOfOneListAreFew(t *testing.T) {
 	s := &session{gate: strictGate{}, cfg: store.Server{Name: "far"}}
 	c := &catalog{byName: map[string]offer{}}
@@ -209,8 +209,8 @@ func TestWarningsOfOneListAreFew(t *testing.T) {
 	}
 }
 
-// A server that answers each dial and then makes nothing of it costs a whole list
-// each time: callers wait for the backoff, as they do for a child process.
+// A server that accepts connections but then fails costs a complete listing each time, so
+// callers wait for the backoff, as with a child process.
 func TestSessionsThatComeToNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

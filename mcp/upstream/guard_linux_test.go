@@ -58,7 +58,7 @@ func gone(t *testing.T, pids ...int) {
 	}
 }
 
-// running says whether a process runs and is no zombie.
+// running reports whether a process runs and is not a zombie.
 func running(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -156,7 +156,7 @@ func TestStubbornChildIsKilled(t *testing.T) {
 	gone(t, pid)
 }
 
-// parent is the process that started another one: of a child, its guard.
+// parent returns the parent of a process; for a child, its guard.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -234,8 +234,8 @@ func TestKillOfTheDaemon(t *testing.T) {
 	gone(t, pids...)
 }
 
-// smallDaemon tells the processes of a guard, a child and two grandchildren,
-// one of which left the group, and waits to be killed.
+// smallDaemon prints the process IDs of a guard, a child and two grandchildren, one of
+// which left the group, and waits to be killed.
 func smallDaemon(t *testing.T) {
 	g := newGuard(t)
 	b := newBench(t, g)

@@ -48,12 +48,12 @@ func TestIdleServerRestsUntilItIsCalled(t *testing.T) {
 		begin := time.Now()
 		b.good("child:echo", `{"n":1}`, `{"n":1}`)
 		st := b.state("child")
-		again := st.State == Idle && time.Since(begin) >= 100*time.Millisecond // its time was over once more
+		again := st.State == Idle && time.Since(begin) >= 100*time.Millisecond // its idle time elapsed again
 		if st.State != Connected && !again || st.Restarts != 0 {
 			t.Errorf("round %d: after a call it is %+v", round, st)
 		}
 	}
-	// An edit that keeps it wakes it for good.
+	// After an edit to keep it alive, it stays connected.
 	cfg.KeepAlive = true
 	b.put(cfg)
 	b.sync(admin, "child")
@@ -97,7 +97,7 @@ func TestBusyServerIsNotIdle(t *testing.T) {
 	}
 }
 
-// The time that a server takes to start is not time that nobody wanted it.
+// The startup time of a server does not count as idle time.
 func TestSlowStartIsNotIdle(t *testing.T) {
 	t.Parallel()
 	b, way := newHeldBench(t)
@@ -119,9 +119,9 @@ func TestSlowStartIsNotIdle(t *testing.T) {
 	}()
 	<-list.come
 	s.mu.Lock()
-	s.lanes[""].used = time.Now().Add(-2 * time.Hour) // so long has it been starting
+	s.lanes[""].used = time.Now().Add(-2 * time.Hour) // as if it had been starting that long
 	s.mu.Unlock()
-	s.syncing <- struct{}{} // holds the call before it is sent
+	s.syncing <- struct{}{} // blocks the call before it is sent
 	list.release()
 	eventually(t, "its session", func() bool { return s.currentSession("") != nil })
 	if s.closeIdle() {
@@ -193,9 +193,9 @@ func (c expired) Err() error {
 func TestCircuit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	var late atomic.Pointer[chan struct{}] // the deadline of the call under way
+	var late atomic.Pointer[chan struct{}] // the deadline of the current call
 	m := mcptest.New(t, mcptest.Options{JSON: true, Tools: []mcptest.Tool{echo, {Name: "hang", Do: func(ctx context.Context, _ json.RawMessage) json.RawMessage {
-		close(*late.Load()) // it has arrived, and time is over
+		close(*late.Load()) // the call has arrived; now let its deadline pass
 		<-ctx.Done()
 		return nil
 	}}}})
@@ -215,7 +215,7 @@ func TestCircuit(t *testing.T) {
 		l.openUntil = time.Now().Add(d)
 		return was
 	}
-	if was := pause(time.Hour); was > time.Second { // so that it is not over before somebody looks
+	if was := pause(time.Hour); was > time.Second { // long enough that it does not elapse before the check
 		t.Errorf("the circuit is open for %s", was)
 	}
 	if st := b.state("far"); st.State != Open || !strings.Contains(st.LastError, "5 calls in a row") {
@@ -226,7 +226,7 @@ func TestCircuit(t *testing.T) {
 	if n := m.Calls("echo"); n != 0 {
 		t.Errorf("%d calls came through", n)
 	}
-	// It half-opens when its time is over, and an answer closes it.
+	// The circuit half-opens after its pause, and an answer closes it.
 	pause(0)
 	for range 20 {
 		b.good("far:echo", `{}`, `{}`)
@@ -242,7 +242,7 @@ func TestCircuitLetsOneCallTry(t *testing.T) {
 		if l.checkCircuitLocked(time.Now()) == nil {
 			t.Error("an open circuit lets a call through")
 		}
-		time.Sleep(time.Second) // the bubble's
+		time.Sleep(time.Second) // in the bubble's time
 		if err := l.checkCircuitLocked(time.Now()); err != nil {
 			t.Errorf("the first after the pause: %v", err)
 		}
@@ -266,7 +266,7 @@ func TestServerThatKeepsEndingIsOpen(t *testing.T) {
 	}
 	eventually(t, "an open circuit", func() bool {
 		st := b.state("child")
-		if st.State != Open { // its pause was over before anybody looked
+		if st.State != Open { // its pause elapsed before the check
 			fail()
 		}
 		return st.State == Open
@@ -296,7 +296,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	cfg.MemoryLimit = 1 << 20 // less than any test binary has
 	b.put(cfg)
-	if _, err := b.Sync(t.Context(), admin, "child"); err != nil && !strings.Contains(err.Error(), "over its memory_limit of 1MiB") { // it may be killed as it lists
+	if _, err := b.Sync(t.Context(), admin, "child"); err != nil && !strings.Contains(err.Error(), "over its memory_limit of 1MiB") { // it may already be killed during the listing
 		t.Fatal(err)
 	}
 	fails(t, <-done, store.CodeUnknown, "over its memory_limit of 1MiB")
@@ -304,7 +304,7 @@ func TestMemoryLimit(t *testing.T) {
 	eventually(t, "its end", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
-// A server that holds too much before it has answered anything is ended, too.
+// A server that exceeds its memory limit before its first answer is stopped, too.
 func TestMemoryLimitWhileConnecting(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

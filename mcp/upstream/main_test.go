@@ -26,8 +26,8 @@ import (
 func TestMain(m *testing.M) {
 	process.GuardMain()
 	mcptest.ChildMain()
-	// These tests wait for child processes and for pauses: more of them run at once
-	// than there are cores.
+	// These tests mostly wait for child processes and pauses, so more of them run in
+	// parallel than there are cores.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
@@ -40,14 +40,14 @@ var admin = store.Caller{User: "u-admin", Role: store.Admin, Surface: store.OnCL
 // member is somebody who calls tools.
 var member = store.Caller{User: "u-member", Role: store.Member, Surface: store.OnMCP}
 
-// memory is a store that forgets at the end of the test.
+// memory is an in-memory store.
 type memory struct {
 	mu      sync.Mutex
 	servers map[string]store.Server
 	tools   map[string][]store.Tool
 	creds   map[store.CredentialKey]store.Credential
 	puts    int
-	changes uint64 // the last revision: never given twice
+	changes uint64 // the last revision; revisions are never reused
 }
 
 var (
@@ -186,8 +186,8 @@ func (m *memory) DeleteCredential(_ context.Context, _ store.Caller, key store.C
 	return nil
 }
 
-// strictGate refuses the word BADSCHEMA in a schema and finds IGNORE in a
-// description; its pin covers all that mcp/scan's does.
+// strictGate refuses schemas with the word BADSCHEMA and reports IGNORE in descriptions.
+// Its pin covers the same fields as that of mcp/scan.
 type strictGate struct{}
 
 func (strictGate) Check(t store.Tool) error {
@@ -210,7 +210,7 @@ func (strictGate) Pin(s store.Server, instructions string, t store.Tool) (string
 	return hex.EncodeToString(sum[:]), findings
 }
 
-// bench is a pool with its surroundings.
+// bench is a pool with its dependencies.
 type bench struct {
 	*Pool
 	t   *testing.T
@@ -218,7 +218,7 @@ type bench struct {
 	log *logBuffer
 
 	mu   sync.Mutex
-	told map[string][]store.Tool // what OnTools heard last
+	told map[string][]store.Tool // the last tools passed to OnTools
 }
 
 // logBuffer is a log that can be searched.
@@ -239,7 +239,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// newBench makes a pool that is closed, and waited for, at the end.
+// newBench makes a pool that is closed and awaited at the end of the test.
 func newBench(t *testing.T, guard *process.Guard) *bench {
 	t.Helper()
 	b := &bench{t: t, db: newMemory(), log: &logBuffer{}, told: map[string][]store.Tool{}}
@@ -321,8 +321,8 @@ func (b *bench) run(ctx context.Context, id, args string) (*store.Result, error)
 	return b.Run(ctx, member, b.call(id, args), nil)
 }
 
-// late runs a tool that does not answer and wants the outcome to be unknown. On
-// a busy machine time can be over before a call is sent: then once more.
+// late runs a tool that does not answer and expects an unknown outcome. It repeats the call
+// if, on a busy machine, the time was over before it was sent.
 func (b *bench) late(id string, words ...string) {
 	b.t.Helper()
 	_, err := b.run(b.t.Context(), id, `{}`)
@@ -333,7 +333,7 @@ func (b *bench) late(id string, words ...string) {
 	fails(b.t, err, store.CodeUnknown, words...)
 }
 
-// good runs the tool and wants a text.
+// good runs the tool and expects this text.
 func (b *bench) good(id, args, want string) {
 	b.t.Helper()
 	res, err := b.run(b.t.Context(), id, args)
@@ -345,7 +345,7 @@ func (b *bench) good(id, args, want string) {
 	}
 }
 
-// fails wants an error of that code, with those words.
+// fails expects an error with this code and these words.
 func fails(t *testing.T, err error, code store.Code, words ...string) {
 	t.Helper()
 	var ce *store.CallError
@@ -362,11 +362,10 @@ func fails(t *testing.T, err error, code store.Code, words ...string) {
 	}
 }
 
-// patience is how long a test waits for what comes by itself, in which even a
-// very busy machine has done it.
+// patience is the time limit for background work, enough for a very busy machine.
 const patience = 2 * time.Minute
 
-// eventually waits for a condition that another process or goroutine brings.
+// eventually waits for a condition that another process or goroutine fulfills.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -381,7 +380,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// seen says whether a header reached the fake with this value.
+// seen reports whether the fake received a header with this value.
 func seen(m *mcptest.Server, name, value string) bool {
 	return slices.ContainsFunc(m.Headers(), func(h http.Header) bool { return h.Get(name) == value })
 }

@@ -16,9 +16,8 @@ import (
 	"nize/store"
 )
 
-// TestAnEchoedHeaderIsMasked: what a server says of the credential that it was
-// sent is masked, in results, in what it lists and tells of itself; for a value
-// that has changed since, too, and over another person's session.
+// TestAnEchoedHeaderIsMasked: a credential that a server echoes is masked in results, lists
+// and server information, also after its value changed and in another person's session.
 func TestAnEchoedHeaderIsMasked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -67,7 +66,7 @@ func TestAnEchoedHeaderIsMasked(t *testing.T) {
 	}
 }
 
-// TestAnEchoedVariableIsMasked: the same for what a command was started with.
+// TestAnEchoedVariableIsMasked: the same for environment variables of a command.
 func TestAnEchoedVariableIsMasked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -95,7 +94,7 @@ func TestAnEchoedVariableIsMasked(t *testing.T) {
 	}
 }
 
-// TestFaultsAreMasked: also the server's own error inside another.
+// TestFaultsAreMasked: the server's own error is masked, also when wrapped in another.
 func TestFaultsAreMasked(t *testing.T) {
 	t.Parallel()
 	m := &mask.Mask{}
