@@ -98,6 +98,9 @@ func TestOlderRecords(t *testing.T) {
 		for len(listed) > 0 && listed[0].By == tester.User {
 			listed = listed[1:]
 		}
+		for i := range events {
+			events[i].SubjectName = "" // that version listed none
+		}
 		for name, v := range map[string]any{"calls.json": listed, "events.json": events} {
 			b, err := json.MarshalIndent(v, "", "\t")
 			if err != nil {
