@@ -28,7 +28,7 @@ const (
 	metaMagic = 0xED0CDAED
 )
 
-// fileState is what the newest valid meta page says.
+// fileState is the content of the newest valid meta page.
 type fileState struct {
 	pages, pageSize, txid uint64
 	root, freelist        uint64 // pages
@@ -92,8 +92,8 @@ func readMeta(f io.ReaderAt, at int64) (fileState, bool) {
 	}, true
 }
 
-// precheck refuses a file that would kill the process when it is mapped: one
-// that is shorter than its head says. A missing or empty file is fine.
+// precheck refuses a file that is shorter than its meta page says: mapping it would crash
+// the process. A missing or empty file passes.
 func precheck(path string) error {
 	s, size, err := readState(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -108,14 +108,13 @@ func precheck(path string) error {
 	return nil
 }
 
-// Check looks through the whole database, page by page, and returns the first
-// problems that it finds. Run it in a child process: some damage ends the
-// process that reads it, which is an answer too. It is an error while a nized
-// has the database open; a missing file is fine.
+// Check checks every page of the database and returns the first problems. Run it in a child
+// process: some damage crashes the process that reads it, which the parent takes for an
+// answer. It returns an error while a nized has the database open; a missing file passes.
 func Check(path string) error { return check(path, func(error) {}) }
 
-// check is Check; enough is told once when so much is wrong that nobody needs
-// to know the rest, of which there may be no end. It may end the process.
+// check is Check. It calls enough once when there are maxProblems, since the number of
+// further ones is unbounded. It may crash the process.
 func check(path string, enough func(error)) (err error) {
 	defer func() {
 		if err != nil {
@@ -156,10 +155,9 @@ func check(path string, enough func(error)) (err error) {
 	})
 }
 
-// Clean says whether the database at path was closed, not killed, and not
-// touched since: then a small file beside it names its last transaction. It
-// does not open the database, so it is safe on a damaged one. A missing
-// database is clean.
+// Clean reports whether the database at path was closed and not changed since: if so, a
+// small file beside it has the number of the last transaction. It doesn't open the
+// database, so it is safe on a damaged one. A missing database is clean.
 func Clean(path string) bool {
 	s, size, err := readState(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && size == 0 {
@@ -172,11 +170,11 @@ func Clean(path string) bool {
 	return err == nil && strings.TrimSpace(string(text)) == strconv.FormatUint(s.txid, 10)
 }
 
-// MarkPath is the file beside the one at path that says that it was closed.
+// MarkPath returns the path of the file that marks the database at path as closed.
 func MarkPath(path string) string { return path + ".clean" }
 
-// mark notes a clean end. The name of the transaction makes the mark void by
-// itself as soon as anything is written.
+// mark records a clean end. The mark has the number of the last transaction, so the next
+// write makes it void.
 func mark(path string) error {
 	s, _, err := readState(path)
 	if err != nil {
@@ -185,7 +183,7 @@ func mark(path string) error {
 	return os.WriteFile(MarkPath(path), []byte(strconv.FormatUint(s.txid, 10)+"\n"), 0o600)
 }
 
-// Unmark removes it.
+// Unmark removes the mark.
 func Unmark(path string) error {
 	if err := os.Remove(MarkPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -18,39 +18,38 @@ import (
 	"nize/store/kv"
 )
 
-// A damaged database can end the process that reads it, hold it for ever or
-// fill its memory: pages that lead in a circle look like a database without an
-// end. So Check runs in a child process, whose stack, memory and time are
-// bounded by the size of the file, and which ends with its parent.
+// A damaged database can crash the process that reads it, block it forever or fill its
+// memory: a cycle of pages reads as an endless database. So Check runs in a child process
+// whose stack, memory and time are bounded by the size of the file, and which exits with
+// its parent.
 
 const (
-	// checkVar tells a process that it is the child which checks the database
-	// at that path.
+	// checkVar makes a process the child that checks the database at that path.
 	checkVar = "NIZE_CHECK_DATABASE"
 
 	// Exit codes of the child.
-	checkFailed = 1 // the last line of its output says why
-	checkOrphan = 3 // its parent has gone
-	checkInUse  = 5 // somebody has the database open
+	checkFailed = 1 // the last line of its output has the reason
+	checkOrphan = 3 // its parent exited
+	checkInUse  = 5 // another process has the database open
 
-	checkStack   = 64 << 20        // a tree of pages that is sound is some ten deep
+	checkStack   = 64 << 20        // an intact tree of pages is about ten levels deep
 	checkMemory  = 256 << 20       // and a little for each page:
-	checkPerPage = 256             // bytes of what bbolt remembers of it
+	checkPerPage = 256             // bytes that bbolt keeps for each page
 	checkTime    = 2 * time.Minute // and a little for each byte:
 	checkSpeed   = 20 << 20        // bytes a second, on a slow disk
-	maxProblems  = 5               // that are told
+	maxProblems  = 5               // in the error
 	maxProblem   = 500             // bytes of them
 )
 
-// CheckMain does not return in a process that [CheckInChild] started. Programs
-// that call that call this first.
+// CheckMain doesn't return in a process that [CheckInChild] started. A program that uses
+// CheckInChild calls CheckMain first.
 func CheckMain() {
 	path := os.Getenv(checkVar)
 	if path == "" {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent does
+		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the parent exits
 		os.Exit(checkOrphan)
 	}()
 	debug.SetMaxStack(checkStack)
@@ -71,8 +70,8 @@ func CheckMain() {
 	exitWith(check(path, exitWith))
 }
 
-// watchMemory ends the child when it takes more than limit bytes. A limit of the
-// system's would end it without a word, and the race detector at once.
+// watchMemory ends the child when it uses more than limit bytes. A limit of the operating
+// system would end it without a message, and the race detector at once.
 func watchMemory(limit uint64) {
 	taken := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	for range time.Tick(20 * time.Millisecond) {
@@ -101,7 +100,7 @@ func CheckInChild(ctx context.Context, path string) error {
 
 func checkWith(ctx context.Context, cmd *exec.Cmd, path string, patience time.Duration) error {
 	cmd.Env = append(cmd.Env, checkVar+"="+path)
-	held, err := cmd.StdinPipe() // closed when this process ends, however it does
+	held, err := cmd.StdinPipe() // closed when this process exits, even if it is killed
 	if err != nil {
 		return fmt.Errorf("starting the check of the database: %w", err)
 	}
@@ -111,7 +110,7 @@ func checkWith(ctx context.Context, cmd *exec.Cmd, path string, patience time.Du
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the check of the database: %w", err)
 	}
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // it may have ended
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // it may have exited
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
 	err = cmd.Wait()
@@ -134,7 +133,7 @@ func checkWith(ctx context.Context, cmd *exec.Cmd, path string, patience time.Du
 	return fmt.Errorf("%w: it ended the process that read it (%w)", kv.ErrDamaged, err)
 }
 
-// lastBytes keeps the end of what is written to it.
+// lastBytes keeps the last bytes that are written to it.
 type lastBytes []byte
 
 func (l *lastBytes) Write(p []byte) (int, error) {
@@ -145,7 +144,7 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line is the last one.
+// line returns the last line.
 func (l lastBytes) line() string {
 	text := bytes.TrimSpace(l)
 	return string(text[bytes.LastIndexByte(text, '\n')+1:])
