@@ -1,17 +1,14 @@
-// Package bolt is the embedded engine: one bbolt file, with one process that
-// has it open.
+// Package bolt is the embedded engine: one bbolt file that one process has open.
 //
-// [Open] looks at the two meta pages itself before it lets bbolt map the file,
-// since a truncated file is a fault that kills the process. Whether the file
-// was closed cleanly is answered by [Clean] from a small file beside it that
-// names the last transaction, without opening the database; if it was not, the
-// caller runs [CheckPages] first.
+// [Open] checks the two meta pages before bbolt maps the file, since mapping a truncated
+// file crashes the process. [Clean] reports whether the file was closed cleanly, from a
+// small file beside it that has the number of the last transaction, without opening the
+// database; if it was not, the caller runs [CheckPages] first.
 //
-// Values are mapped memory, and touching one after its transaction is a fault
-// that can't be recovered; a damaged page is one inside of it, so who runs a
-// transaction calls debug.SetPanicOnFault and recovers. A long reader stops
-// page reuse and can stall a growing writer, so nothing does I/O or calls a
-// stranger in one.
+// Values are mapped memory. Reading one after its transaction is a fault that can't be
+// recovered. A damaged page causes a fault inside the transaction, so callers that run one
+// call debug.SetPanicOnFault and recover. A long reader prevents the reuse of pages and can
+// block a growing writer, so a transaction must not do I/O or call foreign code.
 package bolt
 
 import (
@@ -38,27 +35,27 @@ import (
 
 const (
 	lockTimeout = 500 * time.Millisecond
-	// initialMmap is how much is mapped from the start, so that a growing writer
-	// need not wait for readers: 1 GiB of addresses, not of memory.
-	initialMmap = 1 << (30 - 32/bits.UintSize*3) // 128 MiB where addresses are 32 bits wide
+	// initialMmap is the size of the first mapping, so that a growing writer need not wait
+	// for readers: 1 GiB of addresses, not of memory.
+	initialMmap = 1 << (30 - 32/bits.UintSize*3) // 128 MiB if addresses have 32 bits
 )
 
-// recoverDamage makes an error of a panic of bbolt, to which a damaged page leads.
+// recoverDamage turns a panic of bbolt, which a damaged page causes, into an error.
 func recoverDamage(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: %v", kv.ErrDamaged, r)
 	}
 }
 
-// Options say how a file is opened.
+// Options are the options of Open.
 type Options struct {
-	// Fill is how full a page of a bucket is left when it is split, from 0.1 to 1. The
-	// default, half, suits keys that are put in any order. Keys that are put in their
-	// order never come to an earlier page again, so what it lacks is lost.
+	// Fill is the share of a page of a bucket that is filled when the page is split, from
+	// 0.1 to 1. The default of 0.5 suits keys in any order. If keys are put in order,
+	// nothing is added to an earlier page, so the rest of it would be lost.
 	Fill     map[string]float64
 	ReadOnly bool
 
-	TestOnlyMaxSize int // of the file, in bytes: a full disk
+	TestOnlyMaxSize int // size limit of the file in bytes, to simulate a full disk
 }
 
 // File is an open file.
@@ -70,8 +67,8 @@ type File struct {
 
 	swap sync.RWMutex // guards now
 	now  *generation
-	// turn is held by the transaction that writes. It guards noted, the keys that are
-	// written while Compact copies the file; nil otherwise.
+	// turn is held by the writing transaction. It guards noted, the keys that were written
+	// since a copy of the file began; nil if none is being made.
 	turn  sync.Mutex
 	noted written
 
@@ -82,8 +79,8 @@ type File struct {
 
 var _ kv.Engine = (*File)(nil)
 
-// Open opens the file at path and makes it if there is none. A damaged one is
-// an error; one that is open elsewhere is store.ErrConflict.
+// Open opens the file at path and creates it if it doesn't exist. It returns an error if
+// the file is damaged, and store.ErrConflict if another process has it open.
 func Open(path string, o Options) (*File, error) {
 	if err := precheck(path); err != nil {
 		return nil, err
@@ -94,7 +91,7 @@ func Open(path string, o Options) (*File, error) {
 	if err != nil || o.ReadOnly {
 		return f, err
 	}
-	// From here on the file is ours: from now until Close it is not clean.
+	// The file is not clean from here until Close.
 	if err := errors.Join(Unmark(path), removeIfThere(compactPath(path))); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -111,14 +108,14 @@ func (f *File) options(readOnly bool) *bbolt.Options {
 	}
 }
 
-// current returns the present generation.
+// current returns the current generation.
 func (f *File) current() *generation {
 	f.swap.RLock()
 	defer f.swap.RUnlock()
 	return f.now
 }
 
-// openFile is bbolt's Open without its panics.
+// openFile is bbolt.Open that returns panics as errors.
 func openFile(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -136,20 +133,20 @@ func openFile(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	if o.ReadOnly {
 		return db, nil
 	}
-	if err := os.Chmod(path, 0o600); err != nil { // a file that was copied here may be wider
+	if err := os.Chmod(path, 0o600); err != nil { // a copied file may have a wider mode
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
 
-// WasClean says whether the file had been closed, not killed, before it was
-// opened; a new one counts as clean.
+// WasClean reports whether the file had been closed cleanly before it was opened; it is
+// true for a new file.
 func (f *File) WasClean() bool { return f.clean }
 
 // Close implements [kv.Engine].
 func (f *File) Close(clean bool) error {
 	f.closing.Store(true)
-	f.compacting.Lock() // Compact ends soon
+	f.compacting.Lock() // Compact stops soon
 	defer f.compacting.Unlock()
 	f.retired.Wait()
 	if err := f.current().db.Close(); err != nil || !clean {
@@ -160,8 +157,8 @@ func (f *File) Close(clean bool) error {
 
 // Stats are the figures of a file.
 type Stats struct {
-	Commits    uint64        // since the file was made
-	CommitTime time.Duration // of those since it was opened: laying out pages, writing them, the flush
+	Commits    uint64        // since the file was created
+	CommitTime time.Duration // of commits since Open: laying out and writing pages, and the flush
 }
 
 // Stats never waits for the disk.
@@ -173,12 +170,12 @@ func (f *File) Stats() (s Stats) {
 	return s
 }
 
-// TestOnlyMaxSize is the most that the file may have; 0 is no limit. Only a
-// writing transaction may call it.
+// TestOnlyMaxSize sets the size limit of the file; 0 removes it. Only a writing transaction
+// may call it.
 func (f *File) TestOnlyMaxSize(n int) { f.current().db.MaxSize = n }
 
-// CopyBefore copies the file beside itself, after a look at the space that the
-// copy needs and what comes then may need.
+// CopyBefore copies the file to a file beside it. It returns store.ErrDiskFull if there is
+// no room for the copy and for the migration after it.
 func (f *File) CopyBefore(to string) error {
 	err := f.current().db.View(func(b *bbolt.Tx) error {
 		var fs syscall.Statfs_t
@@ -211,7 +208,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// failure gives an error of bbolt its name.
+// failure translates an error of bbolt to one of store.
 func failure(err error) error {
 	switch {
 	case err == nil:
@@ -246,7 +243,7 @@ func (f *File) Begin(_ context.Context, write bool) (kv.Transaction, error) {
 	return t, nil
 }
 
-// end lets the next transaction write, and Compact close the file, the first time.
+// end releases the turn and the generation. Further calls do nothing.
 func (t *transaction) end() {
 	if t.g == nil {
 		return
@@ -263,9 +260,9 @@ type transaction struct {
 	f     *File
 	g     *generation // nil after the end
 	write bool
-	noted written // where it notes what it writes
+	noted written // records the keys that are written, if set
 
-	open []opened // buckets that were looked up: bbolt does so anew each time
+	open []opened // cache of buckets, since bbolt looks them up each time
 	few  [4]opened
 }
 
@@ -274,8 +271,8 @@ type opened struct {
 	b    *bbolt.Bucket
 }
 
-// bucket returns a bucket, which may stand in one of the top: the vectors of a
-// model have one of their own there. It is nil for one that may still come.
+// bucket returns a bucket, which may be inside a top-level one, such as the vectors of a
+// model. It returns nil for an inner bucket that doesn't exist.
 func (t *transaction) bucket(name string) (*bbolt.Bucket, error) {
 	for i := range t.open {
 		if t.open[i].name == name {
@@ -295,7 +292,7 @@ func (t *transaction) bucket(name string) (*bbolt.Bucket, error) {
 	}
 	if fill, ok := t.f.fill[name]; ok {
 		b.FillPercent = fill
-	} else if fill, ok := t.f.fill[""]; ok { // of the others
+	} else if fill, ok := t.f.fill[""]; ok { // the default for other buckets
 		b.FillPercent = fill
 	}
 	t.open = append(t.open, opened{name, b})
@@ -375,7 +372,7 @@ func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool
 	return nil
 }
 
-// last moves to the last key that is before end, nil for the end of all.
+// last moves to the last key before end; a nil end is the end of the bucket.
 func last(c *bbolt.Cursor, end []byte) (k, v []byte) {
 	if end == nil {
 		return c.Last()
