@@ -9,20 +9,20 @@ import (
 	"nize/store/project"
 )
 
-// Calls that begin and end by the journal.
+// Calls whose beginning and end are written to the journal first.
 
-// begun are the calls whose beginning went through it.
+// begun are the running calls whose beginning is in the journal.
 type begun struct {
-	mu      sync.Mutex // before that of the database
+	mu      sync.Mutex // locked before the database's mutex
 	running map[string]*store.Call
 }
 
-// shownAs is the key of a call that is not committed yet.
+// shownAs returns the key of a call that is not committed yet.
 func shownAs(id string) string { return "call " + id }
 
-// beginEarly begins a call by the journal; ok says whether it did. Conversations of
-// chats are followed as they go, so their calls are committed at once; and what
-// taints one is.
+// beginEarly begins a call in the journal and reports whether it did. Calls of chat
+// conversations are committed at once, since followers read them while they run; so are
+// calls that taint a conversation.
 func (d Calls) beginEarly(ctx context.Context, by store.Caller, c store.Call) (ok bool, err error) {
 	if !d.db.Journals() || c.State != store.Running || c.Thread != "" && (c.Taints || !isProject(c.By)) || c.Replaces != "" || !c.Expires.IsZero() || len(c.Decisions) > 0 || c.Result != nil || by.User == "" || checkCall(c) != nil {
 		return false, nil
@@ -57,8 +57,8 @@ func isProject(user string) bool {
 	return ok
 }
 
-// finishEarly ends a call that began so; ok says whether it did. Only one caller
-// ends it.
+// finishEarly ends a call that beginEarly began and reports whether it did. Of several
+// callers only one ends it.
 func (d Calls) finishEarly(by store.Caller, id string, o store.Outcome) (c store.Call, ok bool) {
 	d.begun.mu.Lock()
 	defer d.begun.mu.Unlock()
@@ -87,7 +87,7 @@ func (d Calls) finishEarly(by store.Caller, id string, o store.Outcome) (c store
 	if !j.OK() {
 		return c, false
 	}
-	late := d.db.Tight() && j.Flush(context.Background()) != nil // it waits in memory then
+	late := d.db.Tight() && j.Flush(context.Background()) != nil // if so, it waits in memory
 	c = copyCall(ended)
 	if c.Result != nil {
 		c.Result.Late = late
@@ -96,11 +96,11 @@ func (d Calls) finishEarly(by store.Caller, id string, o store.Outcome) (c store
 	return c, true
 }
 
-// encodeBegun is a call as the journal has it, and who acts. The journal is
-// sealed as a whole.
+// encodeBegun returns a call and its caller as a record of the journal, which is sealed as
+// a whole.
 func encodeBegun(by store.Caller, c store.Call) ([]byte, error) {
 	s := StoredCall{Args: c.Args}
-	if c.State != store.Running { // the rest of it was in the record of its beginning
+	if c.State != store.Running { // the record of its beginning has the rest
 		s.Args, c = nil, store.Call{ID: c.ID, State: c.State, Reason: c.Reason, Private: c.Private, Finished: c.Finished, Hooks: c.Hooks, Result: c.Result}
 	}
 	if c.Result != nil {
@@ -115,10 +115,10 @@ func encodeBegun(by store.Caller, c store.Call) ([]byte, error) {
 	return commit.Pack([]byte(by.User), []byte(by.Name), []byte(by.Surface), []byte(by.Identity), []byte(by.Token), []byte(by.Address), call), err
 }
 
-// CallParts is how many parts the record of a call has.
+// CallParts is the number of parts of a call's journal record.
 const CallParts = 7
 
-// DecodeBegun is what commits a record of a call.
+// DecodeBegun returns the function that commits a call's journal record.
 func DecodeBegun(content []byte) (func(*commit.Tx) error, error) {
 	p, err := commit.UnpackN(content, CallParts)
 	if err != nil {

@@ -22,7 +22,7 @@ type Calls struct {
 	unmet   *unmetToday
 }
 
-// Over returns calls as db keeps them. db does not run yet.
+// Over returns the calls of db, which must not run yet.
 func Over(db *commit.DB) Calls {
 	d := Calls{db, &begun{running: map[string]*store.Call{}}, &heads{}, &waiting{}, &unmetToday{}}
 	db.OnCommit(d.index.note)
@@ -64,8 +64,8 @@ func (d Calls) Begin(ctx context.Context, by store.Caller, c store.Call) error {
 	})
 }
 
-// replaceCall names c as the successor of the call that it replaces: one that
-// waits is cancelled by that, one that failed or expired is made again.
+// replaceCall sets c as the successor of the call that it replaces. A waiting call is
+// cancelled by that; a failed or expired one is retried.
 func replaceCall(t *commit.Tx, by store.Caller, c store.Call) error {
 	old, err := LoadCall(t, c.Replaces)
 	if err != nil {
@@ -103,7 +103,7 @@ func fillTimes(c *store.Call, now time.Time) {
 	}
 }
 
-// addCall stores a new call with the times that it lacks.
+// addCall stores a new call and sets its missing times.
 func addCall(t *commit.Tx, by store.Caller, c store.Call) error {
 	fillTimes(&c, t.Now)
 	s, err := sealCall(t, c)
@@ -120,16 +120,16 @@ func addCall(t *commit.Tx, by store.Caller, c store.Call) error {
 
 func overdue(t *commit.Tx, c store.Call) bool { return !c.Expires.IsZero() && !t.Now.Before(c.Expires) }
 
-// Decide implements [store.Calls]. A decision that names another digest than
-// the call's is ErrConflict: the person saw something else.
+// Decide implements [store.Calls]. It returns ErrConflict if the decision has another
+// digest than the call: the person saw something else.
 func (d Calls) Decide(ctx context.Context, by store.Caller, id string, dec store.Decision) (store.Call, error) {
 	var (
 		old, after StoredCall
-		late       error // told after the commit, which keeps what it says
+		late       error // returned after the commit, which is kept
 	)
 	do := d.db.Write
 	if dec.Verb == store.Deny || dec.Verb == store.Cancel || dec.Verb == store.Expire {
-		do = d.db.WriteUrgent // it keeps something from running
+		do = d.db.WriteUrgent // it prevents a call from running
 	}
 	err := do(ctx, "deciding call "+id, func(t *commit.Tx) (err error) {
 		late = nil
@@ -180,20 +180,19 @@ func (d Calls) Decide(ctx context.Context, by store.Caller, id string, dec store
 	return d.told(old, after, cmp.Or(err, late), err == nil)
 }
 
-// told is what a caller gets to see: the call as it became, or as it was if
-// nothing became of it.
+// told returns the call for the caller: its new state, or the old one if nothing changed.
 func (d Calls) told(old, after StoredCall, err error, changed bool) (store.Call, error) {
 	if !changed {
 		after = old
 	}
-	if after.Head.ID == "" { // it was not found, or nobody looked
+	if after.Head.ID == "" { // it was not found or not read
 		return store.Call{}, err
 	}
 	c, oerr := d.openCall(after)
 	return c, cmp.Or(err, oerr)
 }
 
-// checkYes refuses a yes that could not count.
+// checkYes refuses an approval that doesn't count.
 func checkYes(c store.Call, d store.Decision) error {
 	switch {
 	case d.Verb != store.Approve:
@@ -206,12 +205,13 @@ func checkYes(c store.Call, d store.Decision) error {
 	return nil
 }
 
-// signed fills in who decided and when. One that came too late is nize's.
+// signed sets the person and time of a decision. One that came too late is recorded as
+// nize's.
 func signed(t *commit.Tx, by store.Caller, verb store.Verb, dec store.Decision, late bool) store.Decision {
 	if late {
 		dec = store.Decision{}
 	}
-	dec.Verb, dec.Args, dec.Pattern, dec.Standing = verb, nil, nil, nil // the grant has its own
+	dec.Verb, dec.Args, dec.Pattern, dec.Standing = verb, nil, nil, nil // the grant stores them
 	dec.By = cmp.Or(dec.By, by.User)
 	dec.Name = cmp.Or(dec.Name, by.Name)
 	dec.Surface = cmp.Or(dec.Surface, by.Surface)
@@ -221,7 +221,7 @@ func signed(t *commit.Tx, by store.Caller, verb store.Verb, dec store.Decision, 
 	return dec
 }
 
-// settleCall moves a waiting call as its newest decision says.
+// settleCall applies the newest decision to a waiting call.
 func settleCall(t *commit.Tx, c *store.Call, verb store.Verb) error {
 	dec := c.Decisions[len(c.Decisions)-1]
 	who := cmp.Or(dec.Name, dec.By)
@@ -270,7 +270,7 @@ func (d Calls) Remind(ctx context.Context, id string) (store.Call, error) {
 	return d.told(old, after, err, err == nil)
 }
 
-// Start implements [store.Calls]. A call that nobody approved is ErrRefused.
+// Start implements [store.Calls]. It returns ErrRefused for a call without approval.
 func (d Calls) Start(ctx context.Context, id, owner string) (store.Call, error) {
 	return d.transition(ctx, store.System, "starting call "+id, id, func(t *commit.Tx, s *StoredCall) (CallData, error) {
 		c := &s.Head
@@ -323,11 +323,11 @@ func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 	if c, ok := d.finishEarly(by, id, o); ok {
 		return c, nil
 	}
-	if kept, ok := d.uncommittedCall(id); ok && kept.State.Final() { // its end is known and not on disk yet
+	if kept, ok := d.uncommittedCall(id); ok && kept.State.Final() { // its end is known but not committed
 		return kept, fmt.Errorf("%s: %w", what, store.ErrDecided)
 	}
 	var old, after StoredCall
-	err := d.db.WriteOutcome(ctx, what, func(t *commit.Tx) (err error) { // it has run, and can't be refused for want of room
+	err := d.db.WriteOutcome(ctx, what, func(t *commit.Tx) (err error) { // it ran, so it can't be refused because the disk is full
 		old, after, err = moveCall(t, by, id, finishing(o, time.Time{}, false))
 		return err
 	})
@@ -351,9 +351,9 @@ func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 		_, _, err := moveCall(t, by, id, finishing(o, at, true))
 		return err
 	}
-	if content, err := encodeBegun(by, ended); err == nil { // the journal has its room already
+	if content, err := encodeBegun(by, ended); err == nil { // the journal has reserved its space
 		if j := d.db.Journal(content, commit.Later{Key: shownAs(id), Shown: &ended, Size: size, Ran: true}, end); j.OK() {
-			_ = j.Flush(context.WithoutCancel(ctx)) // what fails here waits in memory
+			_ = j.Flush(context.WithoutCancel(ctx)) // if this fails, the record waits in memory
 			return c, nil
 		}
 	}
@@ -363,8 +363,8 @@ func (d Calls) Finish(ctx context.Context, by store.Caller, id string, o store.O
 	return c, nil
 }
 
-// finishing ends a call, at that time where it is not the transaction's; late
-// says that a full disk is why.
+// finishing returns the transition that ends a call, at the given time or else at the
+// transaction's; late is set if it was delayed by a full disk.
 func finishing(o store.Outcome, at time.Time, late bool) func(*commit.Tx, *StoredCall) (CallData, error) {
 	return func(t *commit.Tx, s *StoredCall) (CallData, error) {
 		c, when := &s.Head, at
@@ -401,8 +401,8 @@ func endCall(c *store.Call, o store.Outcome, at time.Time) error {
 	return nil
 }
 
-// transition loads a call, lets move change it, and stores it with an event.
-// The call is returned as it is then, also with ErrDecided.
+// transition loads a call, applies move, and stores it with an event. It returns the
+// resulting call, also with ErrDecided.
 func (d Calls) transition(ctx context.Context, by store.Caller, what, id string, move func(*commit.Tx, *StoredCall) (CallData, error)) (store.Call, error) {
 	var old, after StoredCall
 	err := d.db.Write(ctx, what, func(t *commit.Tx) (err error) {

@@ -10,7 +10,7 @@ import (
 	"nize/store/record/spending"
 )
 
-// CallData is what the audit trail says of a transition.
+// CallData is the data of the audit event of a transition.
 type CallData struct {
 	Args       json.RawMessage `json:"args,omitempty"`   // redacted and cut
 	Output     json.RawMessage `json:"output,omitempty"` // redacted and cut
@@ -23,12 +23,12 @@ type CallData struct {
 	Took       int64           `json:"took_ms,omitempty"`
 	TookMicros int64           `json:"took_us,omitempty"`
 	Decision   *store.Decision `json:"decision,omitempty"`
-	Late       bool            `json:"late,omitempty"` // written when a full disk had room again
+	Late       bool            `json:"late,omitempty"` // written after a full disk had room again
 
-	at time.Time // when it happened, if that was before the transaction
+	at time.Time // when it happened, if before the transaction
 }
 
-// withTimes adds how long a call ran that has ended.
+// withTimes adds the duration of a call that has ended.
 func (d CallData) withTimes(c store.Call) CallData {
 	took := spending.Took(c)
 	d.Took, d.TookMicros = took.Milliseconds(), took.Microseconds()
@@ -43,7 +43,7 @@ func (d CallData) withTimes(c store.Call) CallData {
 	return d
 }
 
-// CallEvent leaves an event about a call.
+// CallEvent appends an event about a call.
 func CallEvent(t *commit.Tx, by store.Caller, kind string, c store.Call, data CallData) error {
 	data.Reason = store.Plain(store.RedactText(data.Reason.String()))
 	if data.Decision != nil {
@@ -79,8 +79,8 @@ func decidedKind(kind string, c store.Call) string {
 	return "ask." + verb
 }
 
-// output is what the trail says of a result; of a private one nothing, since
-// the trail is not its requester's alone.
+// output returns the excerpt of a result for the audit trail. It is empty for a private
+// result, since others read the trail, too.
 func output(c store.Call, r *store.Result) json.RawMessage {
 	switch {
 	case r == nil || c.Private:

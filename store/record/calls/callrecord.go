@@ -19,19 +19,20 @@ import (
 	"nize/store/record/threads"
 )
 
-// One record for each call. A transition rewrites its head only; the sealed
-// parts are carried over as they are.
+// There is one record for each call. A transition rewrites its head only and copies the
+// sealed parts.
 
 // StoredCall is a call as it is stored. Its head has neither arguments nor result.
 type StoredCall struct {
 	Head         store.Call
 	Args, Result []byte // sealed
-	// Short says which of the two were made short before they were sealed. They keep
-	// that when a record is rewritten in another form, since that doesn't open them.
+	// Short has a flag for each of the two that was shortened before it was sealed. The
+	// flag stays when the record is rewritten in another form, since that doesn't open the
+	// part.
 	Short shortParts
 }
 
-// shortParts are flags, as a record in the compact form has them.
+// shortParts are the flags of a record in the compact form.
 type shortParts byte
 
 const (
@@ -39,7 +40,7 @@ const (
 	shortResult
 )
 
-// setArgs seals the arguments of a call and those of its decisions.
+// setArgs seals the arguments of a call and of its decisions.
 func (s *StoredCall) setArgs(t *commit.Tx, id string, parts ...[]byte) {
 	s.Args = t.Seal("calls/args", id, s.short(t, id, commit.Pack(parts...), shortArgs))
 }
@@ -53,8 +54,8 @@ func (s *StoredCall) setResult(t *commit.Tx, id string, r *store.Result) error {
 	return nil
 }
 
-// short makes a part short in the compact form, before it is sealed: nothing compresses
-// what is sealed.
+// short shortens a part in the compact form. It must be called before sealing: sealed bytes
+// can't be compressed.
 func (s *StoredCall) short(t *commit.Tx, id string, plain []byte, part shortParts) []byte {
 	s.Short &^= part
 	if !t.DB.Compacts() {
@@ -64,7 +65,7 @@ func (s *StoredCall) short(t *commit.Tx, id string, plain []byte, part shortPart
 	return compact.Encode(plain, id)
 }
 
-// EmptyArgs takes the arguments out of a call, and those of its decisions.
+// EmptyArgs removes the arguments of a call and of its decisions.
 func (s *StoredCall) EmptyArgs(t *commit.Tx) error {
 	plain, err := s.unseal(t.DB, "calls/args", s.Args, shortArgs)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *StoredCall) EmptyArgs(t *commit.Tx) error {
 	return nil
 }
 
-// unseal is the way back.
+// unseal opens a sealed part and restores its full text.
 func (s StoredCall) unseal(db *commit.DB, place string, sealed []byte, part shortParts) ([]byte, error) {
 	plain, err := db.Unseal(place, s.Head.ID, sealed)
 	if err != nil || s.Short&part == 0 {
@@ -157,7 +158,7 @@ func unpackResult(plain []byte) (*store.Result, error) {
 	return &r, err
 }
 
-// openCall is the way back.
+// openCall opens the sealed parts of a stored call.
 func (d Calls) openCall(s StoredCall) (store.Call, error) {
 	c := s.Head
 	c.By = d.db.Alias(c.By)
@@ -194,8 +195,8 @@ func (d Calls) openCall(s StoredCall) (store.Call, error) {
 	return c, nil
 }
 
-// DecodeCall decodes what is stored of a call, and copies it, so that it may leave the
-// transaction. It is ErrNotFound for nil.
+// DecodeCall decodes a stored call. The result is a copy, so it may be used after the
+// transaction. It returns ErrNotFound if v is nil.
 func DecodeCall(id string, v []byte) (StoredCall, error) {
 	if v == nil {
 		return StoredCall{}, store.ErrNotFound
@@ -211,8 +212,8 @@ func DecodeCall(id string, v []byte) (StoredCall, error) {
 	return StoredCall{Head: head, Args: commit.CloneBytes(p[1]), Result: commit.CloneBytes(p[2]), Short: short}, err
 }
 
-// callParts are the head, the sealed arguments and the sealed result of a stored call. In
-// the compact form the flags of shortParts stand before them.
+// callParts returns the head, the sealed arguments and the sealed result of a stored call,
+// and its flags, which the first form doesn't have.
 func callParts(v []byte) (p [][]byte, short shortParts, err error) {
 	compacted, err := commit.IsCompact(v)
 	if err != nil {
@@ -243,9 +244,9 @@ func decodeHead(id string, v, head []byte) (store.Call, error) {
 	return c, err
 }
 
-// ResealCall returns a stored call with its parts as again returns them, which gets the
-// place and the sealed bytes of each, and returns nil for no change. It returns nil if
-// nothing changed.
+// ResealCall calls again for each sealed part of a stored call, with the part's place, and
+// returns the record with the results. again returns nil if a part stays as it is;
+// ResealCall returns nil if all do.
 func ResealCall(v []byte, again func(place string, sealed []byte) ([]byte, error)) ([]byte, error) {
 	p, short, err := callParts(v)
 	if err == nil && len(p) < 3 {
@@ -276,8 +277,8 @@ func ResealCall(v []byte, again func(place string, sealed []byte) ([]byte, error
 	return commit.Pack(p...), nil
 }
 
-// heads are the decoded heads of the calls that waited when they were last listed, so
-// that the list is made anew after a change without decoding what did not change.
+// heads caches the decoded heads of the waiting calls of the last list, so that the next
+// list decodes only changed ones.
 type heads struct {
 	mu   sync.Mutex // guards what follows
 	byID map[string]head
@@ -288,7 +289,7 @@ type head struct {
 	call store.Call
 }
 
-// decode is DecodeCall without the sealed parts.
+// decode decodes a call without its sealed parts.
 func (hs *heads) decode(id string, v []byte) (head, error) {
 	p, _, err := callParts(v)
 	if err != nil {
@@ -304,15 +305,14 @@ func (hs *heads) decode(id string, v []byte) (head, error) {
 	return head{commit.CloneBytes(p[0]), c}, err
 }
 
-// keep replaces what is known.
+// keep replaces the cache.
 func (hs *heads) keep(byID map[string]head) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.byID = byID
 }
 
-// EncodeCall returns what is stored of a call, in the form in which the database of t
-// writes records.
+// EncodeCall returns the stored form of a call, in the form that the database of t writes.
 func EncodeCall(t *commit.Tx, s StoredCall) ([]byte, error) {
 	if !t.DB.Compacts() {
 		return encodeFirst(s)
@@ -324,9 +324,9 @@ func EncodeCall(t *commit.Tx, s StoredCall) ([]byte, error) {
 	return append(append([]byte(commit.CompactForm), byte(s.Short)), commit.Pack(compact.Encode(head, s.Head.ID), s.Args, s.Result)...), nil
 }
 
-// Rewrite returns a stored call in the compact form, with its arguments and result made
-// short, and deletes the index entries that calls in that form don't have; freed are
-// their bytes. It is for a call in the first form.
+// Rewrite converts a stored call from the first form to the compact one, shortens its
+// arguments and result, and deletes the index entries that the compact form doesn't have;
+// freed is their size in bytes.
 func Rewrite(t *commit.Tx, k, v []byte) (fresh []byte, freed int, err error) {
 	s, err := DecodeCall(string(k), v)
 	if err != nil {
@@ -361,7 +361,7 @@ func Rewrite(t *commit.Tx, k, v []byte) (fresh []byte, freed int, err error) {
 	return fresh, freed, err
 }
 
-// encodeFirst returns a call in the form that every version reads.
+// encodeFirst returns a call in the first form, which every version reads.
 func encodeFirst(s StoredCall) ([]byte, error) {
 	head, err := json.Marshal(record.OfCall(s.Head))
 	if err != nil {
@@ -370,7 +370,7 @@ func encodeFirst(s StoredCall) ([]byte, error) {
 	return commit.Pack(head, s.Args, s.Result), nil
 }
 
-// LoadCall reads one. ErrNotFound if there is none.
+// LoadCall reads a call. It returns ErrNotFound if there is none.
 func LoadCall(t *commit.Tx, id string) (StoredCall, error) {
 	if s, ok := t.Began[id].(StoredCall); ok {
 		return s, nil
@@ -385,8 +385,8 @@ func LoadCall(t *commit.Tx, id string) (StoredCall, error) {
 	return s, nil
 }
 
-// SaveCall writes the call and moves its index entries and its feed entry;
-// old is nil for a new call.
+// SaveCall writes a call and updates its index entries and the feed; old is nil for a new
+// call.
 func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 	v, err := EncodeCall(t, s)
 	if err != nil {
@@ -411,8 +411,8 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 		}
 	}
 	for _, k := range after {
-		// The entry of a waiting call is always written: ListWaiting reads the calls
-		// again only if one of these entries was.
+		// Always write the entry of a waiting call: ListWaiting reads the calls again only
+		// after such a write.
 		if k[0] == waitingKey || !containsKey(before, k) {
 			if err := t.Put("calls_by", k, nil); err != nil {
 				return err
@@ -433,13 +433,13 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 	return nil
 }
 
-// CallKeys are the index entries that a call may have: each one of the prefixes that
-// ListCalls knows, then its time and id.
+// CallKeys returns the index entries that a call may have: each prefix that ListCalls uses,
+// followed by the call's time and id.
 func CallKeys(s StoredCall) [][]byte { return callKeys(s, false) }
 
-// writtenKeys are those of them that are written. In the compact form most calls, which
-// are done, have neither an entry by state nor one by result: ListCalls and the retention
-// of results read the calls themselves then.
+// writtenKeys returns the entries that are written. In the compact form a call that is done
+// has no entry by state and none by result; ListCalls and the retention of results read the
+// calls instead.
 func writtenKeys(t *commit.Tx, s StoredCall) [][]byte { return callKeys(s, t.DB.Compacts()) }
 
 func callKeys(s StoredCall, few bool) [][]byte {
@@ -474,7 +474,7 @@ func callKeys(s StoredCall, few bool) [][]byte {
 	return keys
 }
 
-// unindexed is the state of which calls in the compact form have no index entry.
+// unindexed is the state without an index entry in the compact form.
 const unindexed = store.Done
 
 func stateKey(s store.State) string { return "s" + string(s) + "\x00" }
@@ -482,18 +482,18 @@ func stateKey(s store.State) string { return "s" + string(s) + "\x00" }
 // waitingKey is the first byte of the index entries of all waiting calls.
 const waitingKey byte = 'w'
 
-// askedAs is the prefix of the asks of a caller under one key.
+// askedAs returns the prefix of a caller's asks with a key.
 func askedAs(user, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return "k" + user + "\x00" + string(sum[:])
 }
 
-// waitingOf is the prefix of the waiting calls that a person, or a project, asked for.
+// waitingOf returns the prefix of the waiting calls of a person or a project.
 func waitingOf(user string) string { return "p" + user + "\x00" }
 
-// IndexWaiting completes the index of waiting calls by requester. A version before
-// it wrote none of its entries, and left those of calls that it decided, so it is
-// called whenever a database is opened. It reads the waiting calls and writes only if
+// IndexWaiting completes the index of waiting calls by requester. An earlier version wrote
+// none of its entries and didn't delete those of calls that it decided, so IndexWaiting
+// runs whenever a database is opened. It reads the waiting calls and writes only if
 // something differs.
 func (d Calls) IndexWaiting(ctx context.Context) error {
 	compare := func(t *commit.Tx) (missing, stale [][]byte, err error) {

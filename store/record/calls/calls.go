@@ -16,10 +16,9 @@ import (
 	"nize/store/record"
 )
 
-// Record implements [store.Calls]. The call's bytes (arguments, result) must
-// not be changed afterwards; sealing and encoding are done by the writer. On a
-// full disk records wait in memory, up to 32 MiB, then Record waits; see
-// [commit.DB.Healthy].
+// Record implements [store.Calls]. The caller must not change the call's bytes (arguments,
+// result) afterwards, since the writer seals and encodes them. On a full disk records wait
+// in memory, up to 32 MiB; beyond that Record blocks. See [commit.DB.Healthy].
 func (d Calls) Record(by store.Caller, c store.Call) {
 	by.User = cmp.Or(by.User, c.By)
 	c.Hooks, c.Warnings, c.Decisions = slices.Clone(c.Hooks), slices.Clone(c.Warnings), slices.Clone(c.Decisions)
@@ -49,8 +48,8 @@ func (d Calls) RecordUnmetRequest(user, text string) {
 	}
 }
 
-// unmetToday counts the unmet requests of each person on one day, in memory: who asked
-// is not stored.
+// unmetToday counts the unmet requests of each person on one day. It is in memory only, so
+// that requesters are not stored.
 type unmetToday struct {
 	mu  sync.Mutex // guards what follows
 	day int64
@@ -97,7 +96,7 @@ func (d Calls) GetCall(ctx context.Context, id string) (store.Call, error) {
 	return d.openCall(s)
 }
 
-// uncommittedCall is a call whose record is on its way to the disk.
+// uncommittedCall returns a call whose record is not committed yet.
 func (d Calls) uncommittedCall(id string) (c store.Call, ok bool) {
 	shown, ok := d.db.Uncommitted(shownAs(id)).(*store.Call)
 	if !ok {
@@ -119,14 +118,13 @@ func copyCall(c store.Call) store.Call {
 	return c
 }
 
-// ListCalls implements [store.Calls]. Each condition of a query is a set of
-// index prefixes: the narrowest is walked, and in the others the entry is
-// looked up, so that no call is decoded that is not an answer.
+// ListCalls implements [store.Calls]. Each condition of a query is a set of index prefixes.
+// It walks the narrowest and looks up the others, so that it decodes only matching calls.
 func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error) {
 	if q.Limit <= 0 {
 		q.Limit = 100
 	}
-	if !q.Waiting && !q.Tainted && q.Thread == "" { // what the journal has is nothing of those
+	if !q.Waiting && !q.Tainted && q.Thread == "" { // the journal has no such calls
 		settle := d.db.CatchUp
 		if q.Exact {
 			settle = d.db.CommitJournal
@@ -135,7 +133,7 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 			return nil, err
 		}
 	}
-	if q.Waiting { // which the gateway asks at each call, and mostly there is none
+	if q.Waiting { // the gateway asks for each call, and mostly there is none
 		waiting := commit.Part("calls_by", waitingKey)
 		none, err := commit.Recall(ctx, d.db, "listing calls", waiting, func(t *commit.Tx) (bool, error) { return t.First("calls_by", []byte("w")) == nil, nil }, waiting)
 		if err != nil || none {
@@ -145,7 +143,7 @@ func (d Calls) ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, 
 	conds, states := d.callConditions(q)
 	var list []found
 	read := d.db.Read
-	if q.Tainted { // each call of a conversation asks
+	if q.Tainted { // it is asked for each call of a conversation
 		read = d.db.ReadRecent
 	}
 	err := read(ctx, "listing calls", func(t *commit.Tx) error {
@@ -190,8 +188,8 @@ type found struct {
 	v  []byte
 }
 
-// waitingList is the key of the kept list of waiting calls. The aliases belong to
-// it, since they decide what [store.Call.By] is.
+// waitingList is the cache key of the list of waiting calls. It has the aliases, since they
+// determine [store.Call.By].
 type waitingList struct{ aliases any }
 
 // ListWaiting implements [store.Calls].
@@ -215,9 +213,9 @@ func (d Calls) ListWaiting(ctx context.Context) ([]store.Call, error) {
 	}, commit.Part("calls_by", waitingKey))
 }
 
-// callConditions returns the index prefixes of a query, the narrowest condition first;
-// any prefix of a condition meets it. If states is not nil, a call's own state has to be
-// one of them, too: not all states are in the index.
+// callConditions returns the index prefixes of a query, the narrowest condition first; a
+// call meets a condition if it has an entry under any of its prefixes. If states is not
+// nil, the call's own state must be in it, too, since not all states are indexed.
 func (d Calls) callConditions(q store.CallQuery) (conds [][]string, states []store.State) {
 	if q.AskKey != "" {
 		var any []string
