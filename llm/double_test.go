@@ -26,7 +26,7 @@ var (
 	bob = store.Caller{User: "U-bob", Name: "Bob", Role: store.Member, Surface: store.OnTerminal}
 )
 
-// memory behaves like a store for the parts that the agent needs.
+// memory is a double of the store for what the agent needs.
 type memory struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -35,16 +35,16 @@ type memory struct {
 	calls  map[string]store.Call
 	order  []string // of calls
 	spends []store.Spend
-	// reserved is how many calls hold room, budget what Reserve says, crossed
-	// what Settle does.
+	// reserved is the number of reserving calls, budget the result of Reserve, crossed the
+	// result of Settle.
 	reserved int
 	budget   error
 	crossed  []store.BudgetState
 	agents   []store.Agent
 	appends  int
-	// failAppend makes that append fail: before it is stored, or after.
+	// failAppend makes the append with that number fail before it is stored, lostAck after.
 	failAppend, lostAck int
-	// before runs, without the lock, before an append is looked at.
+	// before is called, without the lock, before an append is checked.
 	before func(store.Turn)
 }
 
@@ -137,8 +137,8 @@ func (m *memory) put(c store.Call) {
 	m.calls[c.ID] = c
 }
 
-// create stores a call whose id is new, in one step, as the store does: whoever
-// hears that it is taken finds it.
+// create stores a call if its id is new, in one step like the store: a caller that gets
+// false finds the other call.
 func (m *memory) create(c store.Call) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *memory) create(c store.Call) bool {
 	return true
 }
 
-// finish ends a call, as the gateway does after a press.
+// finish ends a call, like the gateway after a press.
 func (m *memory) finish(id string, s store.State, text string) {
 	now := m.Now()
 	c, _ := m.GetCall(context.Background(), id)
@@ -201,17 +201,16 @@ func textResult(text string) *store.Result {
 	return &store.Result{Raw: raw}
 }
 
-// gateway is a double of the one door: tools that start with "ask" wait for a
-// yes, "no" is refused, everything else answers with its name; what "mine"
-// answers is private.
+// gateway is a double of the gateway: tools whose names begin with "ask" wait for approval,
+// "no" is refused, and all others answer with their name; the answer of "mine" is private.
 type gateway struct {
 	m    *memory
 	mu   sync.Mutex
 	runs []string // tool and arguments of every execution
-	by   []string // who asked
+	by   []string // requesters
 	meta func(fn store.ToolCall) (*store.Result, error)
-	slow func(ctx context.Context, tool string) // before a call runs
-	fail error                                  // the next time it is asked
+	slow func(ctx context.Context, tool string) // called before a call runs
+	fail error                                  // error of the next call
 }
 
 func (g *gateway) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
@@ -286,7 +285,7 @@ func (g *gateway) Decide(ctx context.Context, by store.Caller, id string, d stor
 	return &c, nil
 }
 
-// models lets a scripted model answer under the name fake/m.
+// models offers a scripted model as fake/m.
 type models struct {
 	llm.Model
 	m *memory
@@ -320,7 +319,7 @@ func newBench(t *testing.T, steps ...llmtest.Step) *bench {
 	return b
 }
 
-// agent makes another agent on the same store, as after a restart.
+// agent returns another agent on the same store, as after a restart.
 func (b *bench) agent() *llm.Agent {
 	return llm.New(llm.Deps{
 		Threads: b.m, Calls: b.m, Agents: b.m, Config: b.config, Tools: b.g,
@@ -357,7 +356,7 @@ func (b *bench) work() {
 	}
 }
 
-// talk is the thread as lines, for comparing.
+// talk returns the thread as lines, for comparison.
 func (b *bench) talk() []string {
 	var out []string
 	turns, _ := b.m.Turns(context.Background(), "T1")
@@ -380,7 +379,7 @@ func (b *bench) talk() []string {
 	return out
 }
 
-// kinds are the kinds of what was told, without text.
+// kinds returns the kinds of the reported progress, without text.
 func (b *bench) kinds() []string {
 	var out []string
 	for _, p := range b.told {

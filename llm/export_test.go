@@ -2,10 +2,10 @@ package llm
 
 import "context"
 
-// PriceTable is the built-in table, by kind of provider and model.
+// PriceTable returns the built-in table, keyed by kind of provider and model.
 func PriceTable() map[string]map[string]TokenPrice { return prices().Prices }
 
-// WriteWaiting writes the titles that are asked for.
+// WriteWaiting writes the queued titles.
 func (t *Titles) WriteWaiting(ctx context.Context) error {
 	for {
 		select {

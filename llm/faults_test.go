@@ -44,7 +44,7 @@ func TestMendable(t *testing.T) {
 		}
 	}
 	diff(t, "runs", b.g.runs, []string{`s:one{"n":2}`})
-	// Those that were never made are stored as failed, with why; those that have a record
+	// Calls that were never made are stored as failed, with the reason; those with a record
 	// are not.
 	for i, turn := range b.m.turns[2 : 2+len(want)] {
 		made := i == 7 || i == 9
@@ -54,8 +54,8 @@ func TestMendable(t *testing.T) {
 	}
 }
 
-// TestNoDatabase: what the database does not answer is asked again, and is no business
-// of the model or the person.
+// TestNoDatabase: if the database is unavailable, the work is repeated later, and neither
+// the model nor the person learns of it.
 func TestNoDatabase(t *testing.T) {
 	b := newBench(t,
 		llmtest.Step{Calls: []store.ToolCall{{Provider: "1", Name: "discover_tools", Args: `{"query":"it"}`}}},
@@ -74,7 +74,7 @@ func TestNoDatabase(t *testing.T) {
 	away()
 	b.m.before = func(turn store.Turn) {
 		if turn.Role == store.FromModel && turn.N == 3 {
-			b.g.fail = store.ErrNoDatabase // as the call is to begin
+			b.g.fail = store.ErrNoDatabase // when the call begins
 		}
 	}
 	away()
@@ -123,8 +123,8 @@ func TestLengthLimit(t *testing.T) {
 	diff(t, "talk", b.talk(), []string{"user: go", "assistant: Once upon {length [The answer reached its length limit.]}"})
 }
 
-// A function name that no service takes, our own form of a tool's id among them,
-// is told to the model with the names that exist, and the next round works.
+// If a function name is one that no service accepts, our own form of a tool's id among
+// them, the model gets an error with the existing names, and the next round works.
 func TestIllegalFunctionName(t *testing.T) {
 	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{{Name: "s:one", Args: `{"n":1}`}, {Name: "", Args: "{}"}}}, llmtest.Step{Text: "I see."})
 	b.say(ann, "go")
@@ -136,8 +136,8 @@ func TestIllegalFunctionName(t *testing.T) {
 	diff(t, "end", talk[4:], []string{"assistant: I see."})
 }
 
-// An answer that is not whole says why, and one of which nothing came has its
-// own sentence, without asking again for what would be the same.
+// An incomplete answer says why. An empty one has its own sentence, without asking again if
+// that would give the same.
 func TestUnfinishedAnswers(t *testing.T) {
 	for finish, want := range map[string][2]string{
 		llm.FinishCut:      {"Once {cut [The answer broke off here.]}", ""},
@@ -158,7 +158,7 @@ func TestUnfinishedAnswers(t *testing.T) {
 	}
 }
 
-// What a person reads of a failure; which service it was is for admins alone.
+// What a person reads about a failure; only admins see which service it was.
 func TestSentences(t *testing.T) {
 	admin := store.Caller{User: "U9", Name: "root", Role: store.Admin}
 	for _, tt := range []struct {
@@ -252,7 +252,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A stop while calls run and wait closes the turn and cancels what waits.
+// A stop while calls run and wait closes the turn and cancels the waiting ones.
 func TestStopDuringCalls(t *testing.T) {
 	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil), llmtest.Execute("s:slow", nil)}}, llmtest.Step{Text: "Hello again."})
 	b.say(ann, "go")
@@ -316,7 +316,7 @@ func TestResultIsCutAndFramed(t *testing.T) {
 	}
 }
 
-// noSummaries is a model that sums nothing up.
+// noSummaries is a model that can't summarize.
 type noSummaries struct{ llm.Models }
 
 func (m noSummaries) Generate(ctx context.Context, name string, req llm.Request, delta func(llm.Delta)) (llm.Reply, error) {
@@ -326,7 +326,7 @@ func (m noSummaries) Generate(ctx context.Context, name string, req llm.Request,
 	return m.Models.Generate(ctx, name, req, delta)
 }
 
-// Where a summary can't be had, the oldest exchanges are left out.
+// If a summary is not possible, the oldest exchanges are dropped.
 func TestLongHistory(t *testing.T) {
 	m := newMemory()
 	script := llmtest.New(t)

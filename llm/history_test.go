@@ -10,9 +10,9 @@ import (
 	"nize/store"
 )
 
-// randomThread is a thread as people, a model and its tools may have written it:
-// messages come while others are answered, steps have results, none yet or a later
-// one, turns are cut, private or summed up.
+// randomThread returns a thread as people, a model and its tools may have written it:
+// messages arrive while others are answered, steps have results, none yet or a later one,
+// and turns are cut, private or summarized.
 func randomThread(r *rand.Rand) []store.Turn {
 	var turns []store.Turn
 	add := func(t store.Turn) {
@@ -46,10 +46,10 @@ func randomThread(r *rand.Rand) []store.Turn {
 				}
 			}
 		case 6:
-			if len(calls) > 0 && r.IntN(3) == 0 { // called again by a press
+			if len(calls) > 0 && r.IntN(3) == 0 { // repeated by a press
 				add(store.Turn{Role: store.FromTool, CallID: calls[r.IntN(len(calls))], Text: "late " + text()})
 			}
-		case 8: // an agent that was called writes in between
+		case 8: // a called agent writes in between
 			if len(calls) > 0 {
 				in := calls[r.IntN(len(calls))]
 				as := []store.TurnRole{store.FromUser, store.FromModel, store.FromTool, store.FromNize}[r.IntN(4)]
@@ -77,7 +77,7 @@ func randomThread(r *rand.Rand) []store.Turn {
 	return turns
 }
 
-// checkCut panics where a cut would lose what it does not sum up.
+// checkCut panics if a cut would lose turns that it doesn't summarize.
 func checkCut(turns []store.Turn, cut int, s state) {
 	for _, a := range turns[:cut] {
 		for _, b := range turns[cut:] {
@@ -89,10 +89,9 @@ func checkCut(turns []store.Turn, cut int, s state) {
 	}
 }
 
-// Whatever a thread holds and however little room there is, a prompt has exactly
-// one result for each call, right behind it, the message that is answered, nothing
-// of others' private results, and no more than it may where anything could be left
-// out.
+// Whatever a thread contains and however small the budget is, a prompt has exactly one
+// result for each call, directly after it, the message being answered, and no private
+// results of others. It is within the budget if anything could be dropped.
 func TestCompactedHistories(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 7))

@@ -15,8 +15,8 @@ func (f channelsFunc) GetChannel(_ context.Context, place string) (store.Channel
 	return f(place)
 }
 
-// A model hears in which language nize speaks: the channel's, else that of who
-// began the thread, also where nobody can read how the channel is set up.
+// A model gets nize's language in the thread: the channel's, otherwise the owner's, even if
+// the channel's settings can't be read.
 func TestLocaleOfAThread(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -48,8 +48,8 @@ func TestLocaleOfAThread(t *testing.T) {
 	}
 }
 
-// The line of a call that came to nothing has what a person is told of it, and
-// not what the model is.
+// The line of a call without a result has the text for people instead of the one for the
+// model.
 func TestLineOfACallWithoutResult(t *testing.T) {
 	for state, reason := range map[store.State]store.Text{store.Refused: store.Plain("too risky"), store.Expired: store.Textf("nobody answered in time"), store.Cancelled: store.Textf("its caller left"), store.Lost: {}} {
 		b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "I see."})

@@ -12,11 +12,11 @@ import (
 	"nize/store"
 )
 
-// books notes what a meter does.
+// books records what a meter does.
 type books struct {
 	held    map[string]store.Reservation
 	spends  []store.Spend
-	refuse  map[string]error // by provider/model
+	refuse  map[string]error // keyed by provider/model
 	crossed []store.BudgetState
 }
 
@@ -39,7 +39,7 @@ func (b *books) SettleSpend(_ context.Context, _ store.Caller, s store.Spend) ([
 	return b.crossed, nil
 }
 
-// priced are prices that an admin set.
+// priced are prices set by an admin.
 type priced map[string]store.Price
 
 func (p priced) GetPrice(_ context.Context, model string) (store.Price, error) {
@@ -94,7 +94,7 @@ func TestMeter(t *testing.T) {
 			prices := priced{"p/mine": {In: 1, Cached: 1, Out: 10}}
 			m := &llm.Meter{Ledger: b, Prices: prices, Config: store.Defaults{"budgets.admins": "false"}, Now: func() time.Time { return now }}
 			tt.says.held = func() {
-				clear(prices) // a call costs what it cost when it began
+				clear(prices) // a call costs what the price was when it began
 				if got := len(b.held) == 0; got != (tt.held < 0) {
 					t.Errorf("nothing is reserved: %v", got)
 				}
@@ -127,7 +127,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// A model whose own budget is used up is passed over; a person's is not.
+// A model whose own budget is used up is skipped; a person's budget refuses.
 func TestFallbackOverBudget(t *testing.T) {
 	state := store.BudgetState{Budget: store.Budget{Subject: "model:groq/a", Period: store.Daily, Unit: store.InTokens, Limit: 10}, Used: 10}
 	for subject, want := range map[string]string{"model:groq/a": "openai/c", "user:*": "groq/a openai/c"} {
@@ -155,7 +155,7 @@ func TestFallbackOverBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetWords is what a person reads, in their own zone.
+// TestBudgetWords checks what a person reads, in their own time zone.
 func TestBudgetWords(t *testing.T) {
 	b := newBench(t, llmtest.Step{Text: "Hello there."})
 	state := store.BudgetState{

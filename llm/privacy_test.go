@@ -10,7 +10,7 @@ import (
 	"nize/store"
 )
 
-// prompt is all that a request tells the model of the conversation.
+// prompt returns everything that a request tells the model about the conversation.
 func prompt(t *testing.T, r llm.Request) string {
 	t.Helper()
 	b, err := json.Marshal(r.Turns)
@@ -20,8 +20,8 @@ func prompt(t *testing.T, r llm.Request) string {
 	return string(b)
 }
 
-// A private result, and what the model says and proposes after it, is in the
-// prompts of whom it is for and in nobody else's, until it is shared.
+// A private result, and what the model says and proposes after it, is only in its reader's
+// prompts until it is shared.
 func TestPrivate(t *testing.T) {
 	b := newBench(t,
 		llmtest.Step{Text: "I look.", Calls: []store.ToolCall{llmtest.Execute("s:mine", map[string]string{"q": "open"})}},
@@ -96,7 +96,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// What was said before a stop or a fault is as private as what it rests on.
+// The text before a stop or a fault is as private as what it is based on.
 func TestPrivateCut(t *testing.T) {
 	b := newBench(t,
 		llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:mine", map[string]string{})}},
@@ -113,8 +113,8 @@ func TestPrivateCut(t *testing.T) {
 	}
 }
 
-// What the view of a private result told is for its viewer alone, and an edited message
-// keeps what views told with it.
+// A report from the view of a private result is only for its viewer, and an edited message
+// keeps the views' reports.
 func TestPrivateView(t *testing.T) {
 	b := newBench(t, llmtest.Step{Text: "Page 2."}, llmtest.Step{Text: "Hello Bob."})
 	b.say(ann, "wher is it")

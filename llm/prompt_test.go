@@ -10,8 +10,8 @@ import (
 	"nize/store"
 )
 
-// A system prompt names the tools, domains and date of the person whose turn it is;
-// a name that reads like a sentence does not stand in it.
+// A system prompt contains the tools, domains and date of the turn's author; a name that
+// reads like a sentence is left out.
 func TestPromptPlaceholders(t *testing.T) {
 	many := make([]string, 300)
 	for i := range many {

@@ -18,7 +18,7 @@ type shelf struct {
 	models    []store.ModelName
 }
 
-// ListProviders reads their keys each time, as a database does.
+// ListProviders returns new key values each time, as a database does.
 func (s *shelf) ListProviders(context.Context) ([]store.Provider, error) {
 	list := slices.Clone(s.providers)
 	for i := range list {
@@ -114,7 +114,7 @@ func TestMayAsk(t *testing.T) {
 	}
 }
 
-// answers is a Model that gives an error or its provider's name.
+// answers is a Model that returns an error or its provider's name.
 type answers struct {
 	name  string
 	err   error
@@ -136,7 +136,7 @@ func TestFallback(t *testing.T) {
 		name  string
 		err   error
 		shown bool
-		want  string // what was asked
+		want  string // the models asked
 		reply string
 	}{
 		{"no error", nil, false, "groq/a", "groq/a"},
@@ -174,8 +174,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// A service that asked for a pause is asked last until it is over; clients are
-// kept until their record changes.
+// A service that asked for a pause is tried last until it is over; clients are kept until
+// their record changes.
 func TestPause(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var asked []string
@@ -226,7 +226,7 @@ func TestPrice(t *testing.T) {
 		{"openai", "gpt-unknown", u, 0, false},
 		{"openai-compatible", "gpt-5-mini", u, 0, false},
 		{"azure", "gpt-5-mini", u, 360_000, true},
-		{"openai", "gpt-4o-2024-05-13", llm.Usage{Prompt: 1_000_000}, 5_000_000, true}, // a release with a price of its own
+		{"openai", "gpt-4o-2024-05-13", llm.Usage{Prompt: 1_000_000}, 5_000_000, true}, // a release with its own price
 		{"openai", "gpt-5.4", llm.Usage{Prompt: 272_000, Completion: 1000}, 680_000 + 15_000, true},
 		{"openai", "gpt-5.4", llm.Usage{Prompt: 272_001, Completion: 1000}, 1_360_005 + 22_500, true}, // a long prompt, whole
 		{"anthropic", "claude-sonnet-4-5-20250929", u, 3_600_000 + 240_000 + 2_250_000, true},
@@ -234,7 +234,7 @@ func TestPrice(t *testing.T) {
 		{"gemini", "gemini-2.5-pro", llm.Usage{Prompt: 100_000, Completion: 1000}, 125_000 + 10_000, true},
 		{"mistral", "mistral-large-latest", u, 0, false},
 		{"xai", "grok-4.7", llm.Usage{Prompt: 1000, Completion: 1000}, 2000 + 6000, true},
-		{"groq", "openai/gpt-oss-20b", llm.Usage{Prompt: 100, Cached: 200}, 4, true}, // more cached than sent is no refund
+		{"groq", "openai/gpt-oss-20b", llm.Usage{Prompt: 100, Cached: 200}, 4, true}, // more cached tokens than sent give no refund
 	}
 	for _, tt := range tests {
 		price, known := llm.TablePrice(tt.kind, tt.model)
@@ -244,8 +244,8 @@ func TestPrice(t *testing.T) {
 	}
 }
 
-// The built-in table is whole: every price is above 0 but for the answers of
-// embeddings, and a cached token is never dearer than a fresh one.
+// The built-in table is complete: every price is above 0, except for outputs of embeddings,
+// and a cached token is never dearer than a fresh one.
 func TestPriceTable(t *testing.T) {
 	for _, kind := range []string{"openai", "anthropic", "gemini", "mistral", "xai"} {
 		if len(llm.PricesAsOf(kind)) != len("2026-06") || !llm.PricesOf(kind) {

@@ -19,7 +19,7 @@ import (
 	"nize/store"
 )
 
-// What a person reads of what a service does wrong.
+// What a person reads about a service's faults.
 const (
 	busyNow   = "notice: The model service is busy. Please try again in a moment. (final)"
 	down      = "notice: The model service cannot be reached right now. Please try again in a moment. (final)"
@@ -33,8 +33,8 @@ const (
 	calledOne = `assistant:  [execute_tool {"tool_id":"s:one","params":{}}]`
 )
 
-// faults is what becomes of a conversation with each model that does something
-// wrong, after the message; a line that ends in … is how one begins.
+// faults is the outcome of a conversation with each faulty model, after the message; a line
+// that ends in … is a prefix.
 var faults = map[string][]string{
 	"busy": {busyNow}, "busy-nonsense": {busyNow},
 	"busy-wait": {"notice: The model service is busy. Please try again in 2 minutes. (final)"},
@@ -77,9 +77,9 @@ var faults = map[string][]string{
 		"assistant:  { [I could not finish this within 2 steps.]}"},
 }
 
-// Whatever a service does wrong, the person has one sentence, the next turn works,
-// nothing is booked that can't be, and nothing leaks: not the key, not which
-// service it was, not a goroutine.
+// Whatever a service does wrong, the person gets one sentence, the next turn works, nothing
+// is booked that can't be, and nothing leaks: neither the key, nor the service's name, nor
+// a goroutine.
 func TestServiceFaults(t *testing.T) {
 	for name := range openaitest.Faults {
 		if faults[name] == nil {
@@ -110,7 +110,7 @@ func tryFault(t *testing.T, name string, want []string) {
 	case "silent":
 		idle = 100 * time.Millisecond
 	case "stall":
-		idle = 2 * time.Second // in which a busy machine has read what comes before the silence
+		idle = 2 * time.Second // long enough for a busy machine to read what precedes the silence
 	}
 	b := newBench(t)
 	var log bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// team is a bench with a boss who may call agents.
+// team returns a bench with a boss who may call agents.
 func team(t *testing.T, steps ...llmtest.Step) *bench {
 	b := newBench(t, steps...)
 	b.m.agents = []store.Agent{
@@ -38,8 +38,8 @@ func functionNames(req llm.Request) (names []string) {
 	return names
 }
 
-// An agent that another one calls waits for a yes over a restart, and its answer is
-// its caller's result.
+// An agent called by another waits for approval across a restart, and its answer is its
+// caller's result.
 func TestAgentAsATool(t *testing.T) {
 	b := team(t,
 		llmtest.Step{Calls: []store.ToolCall{task("scout", "Look.")}},
@@ -56,7 +56,7 @@ func TestAgentAsATool(t *testing.T) {
 	b.m.finish(c.ID, store.Done, "seen")
 	b.Agent = b.agent() // as after a restart
 	b.work()
-	b.work() // and whoever else looks
+	b.work() // and again, to no effect
 	diff(t, "talk", b.talk(), []string{
 		"user: go", `assistant:  [agent_scout {"task":"Look."}]`, "  user: Look.", `  assistant: I ask. [execute_tool {"params":null,"tool_id":"s:ask"}]`,
 		"  tool: seen", "  assistant: It is <tool_result> there.", "tool: It is <tool_result> there.", "assistant: Scout says so.",
@@ -85,7 +85,7 @@ func TestAgentAsATool(t *testing.T) {
 	}
 }
 
-// Several at once, one of them in vain; each call has its one result.
+// Several at once, one of them failing; each call has its one result.
 func TestAgentsInParallel(t *testing.T) {
 	b := team(t, llmtest.Step{Calls: []store.ToolCall{task("scout", "a"), task("scout", "b"), task("ops", "c"), task("scout", " "), llmtest.Execute("s:one", nil)}},
 		llmtest.Step{Text: "Found."}, llmtest.Step{Err: &llm.ProviderError{Provider: "fake", Fault: llm.FaultDown}}, llmtest.Step{Text: "Done."})
@@ -112,7 +112,7 @@ func TestAgentsInParallel(t *testing.T) {
 	}
 }
 
-// No agent stands behind itself, and no more than three behind one another.
+// No agent calls itself indirectly, and at most three call each other.
 func TestAgentsBehindOneAnother(t *testing.T) {
 	b := team(t, llmtest.Step{Calls: []store.ToolCall{task("deep", "1")}}, llmtest.Step{Calls: []store.ToolCall{task("last", "2")}},
 		llmtest.Step{Text: "third"}, llmtest.Step{Text: "second"}, llmtest.Step{Text: "first"})
@@ -125,7 +125,7 @@ func TestAgentsBehindOneAnother(t *testing.T) {
 	diff(t, "end", talk[len(talk)-3:], []string{"  assistant: second", "tool: second", "assistant: first"})
 }
 
-// What the requester writes, and a stop, end what waits in an agent.
+// A message of the requester, and a stop, end what waits in an agent.
 func TestAgentIsInterrupted(t *testing.T) {
 	call := []llmtest.Step{{Calls: []store.ToolCall{task("scout", "Look.")}}, {Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}}
 	b := team(t, append(call, llmtest.Step{Text: "Well."})...)
@@ -153,7 +153,7 @@ func TestAgentIsInterrupted(t *testing.T) {
 	}
 }
 
-// An agent that wants its tools by name is offered them beside the others.
+// An agent that wants its tools by name is offered them in addition to the others.
 func TestDirectTools(t *testing.T) {
 	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Call("s__one", map[string]int{"n": 1}), {Name: "s__one", Args: "{"}}}, llmtest.Step{Text: "Done."})
 	b.m.agents = []store.Agent{{ID: "A", Default: true, Direct: true}}

@@ -15,14 +15,14 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// scribe is a model with a small window: it looks something up for each message,
-// answers, and sums up what it is given to; it refuses what is too long for it.
+// scribe is a model with a small window: it looks something up for each message, answers,
+// and summarizes; it rejects prompts that are too long.
 type scribe struct {
 	window int
 
 	mu      sync.Mutex // guards what follows
 	asked   []llm.Request
-	summed  []string // what it was given to sum up
+	summed  []string // what it was asked to summarize
 	tooLong int
 }
 
@@ -55,8 +55,8 @@ func (m *scribe) newest() llm.Request {
 	return m.asked[len(m.asked)-1]
 }
 
-// resultsFit says what is wrong with the results of a request: each call has
-// exactly one, right behind its step.
+// resultsFit returns an error unless each call of a request has exactly one result,
+// directly after its step.
 func resultsFit(turns []store.Turn) error {
 	open, seen := map[string]bool{}, map[string]bool{}
 	for i, t := range turns {
@@ -83,11 +83,11 @@ func resultsFit(turns []store.Turn) error {
 	return nil
 }
 
-// A conversation that is longer than its model's window goes on: old results go
-// first, then what was said is summed up once, which a restart keeps; what is
-// stored stays whole.
+// A conversation that exceeds its model's window continues: old results are shortened
+// first, then turns are summarized once, which survives a restart; the stored turns stay
+// complete.
 func TestSummary(t *testing.T) {
-	for _, known := range []bool{true, false} { // whether the window is known, or the service has to say so
+	for _, known := range []bool{true, false} { // whether the window is known, or the service has to reject the prompt
 		t.Run(fmt.Sprint(known), func(t *testing.T) {
 			ctx := t.Context()
 			db := databasetest.Open(t)
@@ -169,7 +169,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A long conversation goes over to a fallback with a small window.
+// A long conversation is passed to a fallback with a small window.
 func TestFallbackWithSmallWindow(t *testing.T) {
 	s := newShelf()
 	s.models = []store.ModelName{{Name: "smart", Target: "groq/big", Window: 1_000_000, Fallbacks: []string{"ollama/small"}}, {Name: "small", Target: "ollama/small", Window: 8192}}

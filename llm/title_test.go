@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// titled is a memory in which titles are written.
+// titled is a memory that stores titles.
 type titled struct{ *memory }
 
 func (m titled) EditThread(_ context.Context, _ store.Caller, _ string, edit func(*store.Thread)) (store.Thread, error) {
@@ -39,8 +39,8 @@ func (f fast) Resolve(context.Context, string) ([]llm.Target, error) {
 	return []llm.Target{{Provider: store.Provider{Kind: f.kind}}}, nil
 }
 
-// A conversation gets a title after its first answer, and only then; without one it
-// keeps what it is called by.
+// A conversation gets a title after its first answer, and only then; without one it keeps
+// its first words.
 func TestTitles(t *testing.T) {
 	tests := map[string]struct {
 		kind    string
@@ -82,7 +82,7 @@ func TestTitles(t *testing.T) {
 			}
 			b.say(ann, "and?")
 			b.work()
-			if err := b.Titles.WriteWaiting(t.Context()); err != nil { // asks no model, or its script ends the test
+			if err := b.Titles.WriteWaiting(t.Context()); err != nil { // must not ask a model: the script has no more steps
 				t.Error(err)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"nize/store"
 )
 
-// TestPlainly: a person reads why, and not what is for the model alone.
+// TestPlainly: a person reads the reason, and not what is only for the model.
 func TestPlainly(t *testing.T) {
 	w := &work{Agent: &Agent{Deps: Deps{Log: slog.New(slog.DiscardHandler)}}, thread: store.Thread{}}
 	hint := store.Textf("%s; search with discover_tools", store.Textf("tool %q not found", "box:x"))

@@ -85,7 +85,7 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// steps is a turn with a meta-tool, two calls at once, and an answer.
+// steps returns a turn with a meta-tool, two concurrent calls, and an answer.
 func steps() []llmtest.Step {
 	return []llmtest.Step{
 		{Text: "Let me look.", Calls: []store.ToolCall{llmtest.Call("discover_tools", map[string]string{"query": "x"})}},
@@ -128,7 +128,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// stateless answers by what is in the history, so that it may be asked again.
+// stateless replies according to the history, so that it may be asked again.
 type stateless []llmtest.Step
 
 func (m stateless) Generate(_ context.Context, req llm.Request, _ func(llm.Delta)) (llm.Reply, error) {
@@ -141,8 +141,8 @@ func (m stateless) Generate(_ context.Context, req llm.Request, _ func(llm.Delta
 	return llm.Reply{Text: m[n].Text, Calls: m[n].Calls}, nil
 }
 
-// A store that fails at any append, before or after it took the turn, and a
-// new agent after each, end in the same talk and run no tool twice.
+// If a store fails at any append, before or after it stored the turn, and a new agent takes
+// over each time, the thread is the same in the end, and no tool ran twice.
 func TestCrashes(t *testing.T) {
 	for n := 1; n <= len(stepsTalk); n++ {
 		for _, lost := range []bool{false, true} {
@@ -174,7 +174,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// Several daemons at once on one store give one talk, and no tool runs twice.
+// Several daemons on one store at once produce one thread, and no tool runs twice.
 func TestSeveralAgentsAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.say(ann, "go")
@@ -200,7 +200,7 @@ func TestSeveralAgentsAtOnce(t *testing.T) {
 	}
 }
 
-// Two agents at once give one talk; only one of them may be heard.
+// Two agents at once produce one thread; only one of them may report progress.
 func TestTwiceAtOnce(t *testing.T) {
 	b := newBench(t, steps()...)
 	b.say(ann, "go")
@@ -220,7 +220,7 @@ func TestPendingThenApproved(t *testing.T) {
 	b := newBench(t, llmtest.Step{Text: "I will.", Calls: []store.ToolCall{llmtest.Execute("s:ask", nil), llmtest.Execute("s:one", nil)}}, llmtest.Step{Text: "It is done."})
 	b.say(ann, "go")
 	b.work()
-	b.work() // looks again, changes nothing
+	b.work() // another look changes nothing
 	if !b.m.thread.Open {
 		t.Error("the thread is not open while a call waits")
 	}
@@ -338,7 +338,7 @@ func TestRetryAfterAnswer(t *testing.T) {
 	}
 }
 
-// A retry of a call of an earlier turn: its result stands where the old one did.
+// After a retry of an earlier turn's call, its result replaces the old one.
 func TestRetryOfEarlierTurn(t *testing.T) {
 	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "It expired."}, llmtest.Step{Text: "Hello."}, llmtest.Step{Text: "Now it worked."})
 	b.say(ann, "go")
@@ -367,7 +367,7 @@ func TestRetryOfEarlierTurn(t *testing.T) {
 	diff(t, "results", results, []string{"fresh"})
 }
 
-// A message of the requester cancels the waiting call; the model hears of both.
+// A message of the requester cancels the waiting call; the model gets both.
 func TestMessageCancelsWaitingCall(t *testing.T) {
 	b := newBench(t, llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "As you like."})
 	b.say(ann, "go")
@@ -385,8 +385,8 @@ func TestMessageCancelsWaitingCall(t *testing.T) {
 	diff(t, "order for the model", order, []string{"user", "assistant", "tool", "user"})
 }
 
-// TestMessageWaitsForOthers: a call that others decide survives what its requester writes,
-// which is answered after it; one's own does not.
+// TestMessageWaitsForOthers: a call that others decide survives its requester's message,
+// which is answered after it; a call that the requester decides is cancelled.
 func TestMessageWaitsForOthers(t *testing.T) {
 	for policy, own := range map[store.Policy]bool{
 		store.ByRequester: true, "requester,admins": true, "1 of requester,group:ops": true,
@@ -408,7 +408,7 @@ func TestMessageWaitsForOthers(t *testing.T) {
 			b.m.put(c)
 			b.say(ann, "thanks, I will wait")
 			b.work()
-			b.work() // looked at again, it is the same
+			b.work() // another look changes nothing
 			now, err := b.m.GetCall(t.Context(), c.ID)
 			if want := map[bool]store.State{true: store.Cancelled, false: store.Pending}[own]; err != nil || now.State != want {
 				t.Errorf("%s, %s: the call is %s, want %s", policy, in, now.State, want)
@@ -427,8 +427,8 @@ func TestMessageWaitsForOthers(t *testing.T) {
 	}
 }
 
-// A message that comes instead of the last one takes its place for the model, with what
-// was made of that, but for what ran or was answered.
+// For the model, a message that replaces the last one takes its place together with what
+// followed it, except for calls that ran and answers.
 func TestMessageInsteadOfAnother(t *testing.T) {
 	instead := func(b *bench, text, of string) store.Turn {
 		t.Helper()
@@ -468,7 +468,7 @@ func TestMessageInsteadOfAnother(t *testing.T) {
 	diff(t, "replaced while a call runs", instead(b, "two", "one").Replaces, 0)
 }
 
-// Somebody else's message queues, and is answered with their own rights.
+// Another person's message is queued, and answered with their own rights.
 func TestOthersQueue(t *testing.T) {
 	b := newBench(t,
 		llmtest.Step{Calls: []store.ToolCall{llmtest.Execute("s:ask", nil)}}, llmtest.Step{Text: "For Ann."},
@@ -496,7 +496,7 @@ func TestOthersQueue(t *testing.T) {
 	}
 }
 
-// A message that arrives while the model speaks does not undo what it says.
+// A message that arrives while the model generates doesn't discard its reply.
 func TestMessageWhileSpeaking(t *testing.T) {
 	b := newBench(t, llmtest.Step{Text: "First."}, llmtest.Step{Text: "Second."})
 	b.say(ann, "one")
@@ -515,8 +515,8 @@ func TestMessageWhileSpeaking(t *testing.T) {
 	diff(t, "history", order, []string{"one", "First.", "two"})
 }
 
-// TestWanted: what a turn looked for is told once where it neither read about
-// a tool nor ran one.
+// TestWanted: a turn's search is reported once if the turn neither read about a tool nor
+// ran one.
 func TestWanted(t *testing.T) {
 	find := func(q string) store.ToolCall {
 		return llmtest.Call("discover_tools", map[string]string{"query": q})
