@@ -13,9 +13,8 @@ import (
 	"nize/store"
 )
 
-// A platform that is away for hours gets what it lacks when it is back, the
-// state too, without a restart and without anybody writing; the log tells it
-// once.
+// When a platform returns after hours, it gets the messages and the state that it lacks,
+// without a restart and without a new message; the outage is logged once.
 func TestPlatformAwayForHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -34,7 +33,7 @@ func TestPlatformAwayForHours(t *testing.T) {
 		if _, err := c.Message(ctx, store.Inbound{Key: "1", Thread: id, By: o.by, Text: "say the answer"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(12 * time.Hour) // the bubble's
+		time.Sleep(12 * time.Hour) // the bubble's clock
 		synctest.Wait()
 		shown, err := memory.See(ctx, func([]store.Message) bool { return true })
 		if err != nil || len(shown) != 1 || shown[0].Text != "the answer" || !shown[0].Final {

@@ -15,12 +15,12 @@ import (
 	"nize/store"
 )
 
-// crowd is a platform where several people read along.
+// crowd is a platform with several readers.
 type crowd struct{ *botstest.Memory }
 
 func (crowd) Batch(store.Address) int { return 3 }
 
-// gathered is an agent that answers all that was said with one turn.
+// gathered is an agent that answers all messages with one turn.
 type gathered struct{ *botstest.Agent }
 
 func (g gathered) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
@@ -45,8 +45,8 @@ func (g gathered) Work(ctx context.Context, thread string, tell func(store.Progr
 	return g.Threads.Append(ctx, store.System, store.Turn{Thread: thread, N: len(turns), Role: store.FromModel, Text: text, Re: last, At: time.Now()}, false)
 }
 
-// After three answers in a minute what is written waits, and gets one answer
-// together when the minute is over.
+// After three answers in a minute, further messages wait and get one common answer when the
+// minute is over.
 func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -103,8 +103,8 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// A restart is no way around the limit: what was answered in the minute before
-// it counts, also the answer that it cut, and what waited goes on waiting.
+// A restart doesn't lift the limit: answers of the minute before it count, including the
+// interrupted one, and waiting messages continue to wait.
 func TestBatchRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -115,7 +115,7 @@ func TestBatchRestart(t *testing.T) {
 		if err := o.db.PutThread(ctx, store.System, store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnSlack, Thread: id}}); err != nil {
 			t.Fatal(err)
 		}
-		// run is a process that is sent messages, a second apart, and ends.
+		// run is a process that gets messages, a second apart, and then ends.
 		said := 0
 		run := func(messages int, then time.Duration) {
 			t.Helper()
@@ -153,7 +153,7 @@ func TestBatchRestart(t *testing.T) {
 			return list
 		}
 		run(2, 0)
-		// One was said and not answered when the process ended.
+		// One message was given to the agent but not answered when the process ended.
 		turns, err := o.db.Turns(ctx, id)
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestBatchRestart(t *testing.T) {
 		if err := o.db.Append(ctx, o.by, store.Turn{Thread: id, N: len(turns), Role: store.FromUser, By: o.by, Text: "cut", At: time.Now()}, true); err != nil {
 			t.Fatal(err)
 		}
-		// And one was accepted, and not said.
+		// And one was accepted but not given to the agent.
 		waits, err := json.Marshal(store.Inbound{Key: "waits", Thread: id, By: o.by, Text: "hello"})
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestBatchRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(1, 5*time.Second)
-		if got := answers(); len(got) != 3 { // with what was cut
+		if got := answers(); len(got) != 3 { // including the interrupted one
 			t.Fatalf("after a restart within the minute: %q", got)
 		}
 		run(1, 5*time.Second)

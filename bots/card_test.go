@@ -87,7 +87,7 @@ func TestCardLines(t *testing.T) {
 	}
 }
 
-// The card in the other languages: what others say stays as it is.
+// The card in the other languages: other people's words stay as they are.
 func TestCardLinesChinese(t *testing.T) {
 	card := plainCard()
 	card.RunsAs = store.Textf("the credential %s of the team %s", "token", "ops")
@@ -116,8 +116,8 @@ func TestStateWords(t *testing.T) {
 	}
 }
 
-// The heading asks only while the call waits for an answer; afterwards it says
-// what became of it: its state is always a word.
+// The heading is a question only while the call waits for an answer; afterwards it says the
+// outcome, and the state is always a word.
 func TestCardHeading(t *testing.T) {
 	for state, want := range map[store.State][3]string{
 		store.Pending:   {"Run box:run?", "运行 box:run？", "執行 box:run？"},

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// office is a conversation over a real store, with one platform in memory.
+// office is a conversation with a real store and one platform in memory.
 type office struct {
 	*bots.Conversation
 	t      *testing.T
@@ -57,8 +57,8 @@ func newOffice(t *testing.T) *office { return newOfficeWith(t, limits("0", "0"))
 
 func newOfficeWith(t *testing.T, config store.Config) *office { return newOfficeOver(t, config, nil) }
 
-// newOfficeOver is one whose database stops answering while its agent works, unless
-// that is nil.
+// newOfficeOver returns an office whose database becomes unavailable while its agent works,
+// unless stops is nil.
 func newOfficeOver(t *testing.T, config store.Config, stops *interrupted) *office {
 	t.Helper()
 	db, away := databasetest.OpenAway(t, t.TempDir())
@@ -147,8 +147,8 @@ func TestBrokenAgentIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestPlatformAway: what could not be shown is shown when the platform is back,
-// and the turn doesn't suffer.
+// TestPlatformAway: messages that could not be shown are shown when the platform is back,
+// and the turn isn't affected.
 func TestPlatformAway(t *testing.T) {
 	o := newOffice(t)
 	id := o.thread()
@@ -199,8 +199,8 @@ func TestSecretsAreMaskedBeforeTheyAreStored(t *testing.T) {
 	}
 }
 
-// What nize says is in the thread's language, also where it changes on the way;
-// the model's words stay.
+// nize's texts are in the thread's language, even if it changes during a turn; the model's
+// words stay.
 func TestLanguageOfTheThread(t *testing.T) {
 	o := newOffice(t)
 	id := o.thread()
@@ -279,7 +279,7 @@ func TestStatesComeInOrder(t *testing.T) {
 	}
 }
 
-// cancelling cancels each call as soon as it is there.
+// cancelling cancels each call as soon as it exists.
 type cancelling struct {
 	store.Calls
 	by store.Caller
@@ -293,9 +293,8 @@ func (c cancelling) Begin(ctx context.Context, by store.Caller, call store.Call)
 	return err
 }
 
-// A call that has ended before the agent's look at the thread is over is not the
-// end of the turn: who follows the thread, as nizectl chat does, would leave
-// without the answer.
+// If a call ends before the agent has finished reading the thread, the turn isn't over:
+// followers of the thread, such as nizectl chat, would leave without the answer.
 func TestIdleOnceAtTheEnd(t *testing.T) {
 	o := newOffice(t)
 	o.agent.Calls = cancelling{o.db, o.by}
@@ -312,7 +311,7 @@ func TestIdleOnceAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStopBeforeTheTurnBegan: what was sent before the stop doesn't run after it.
+// TestStopBeforeTheTurnBegan: messages sent before the stop don't run after it.
 func TestStopBeforeTheTurnBegan(t *testing.T) {
 	o := newOffice(t)
 	id := o.thread()
@@ -330,7 +329,7 @@ func TestStopBeforeTheTurnBegan(t *testing.T) {
 	}
 }
 
-// TestReminder: that a call still waits is said once, in its conversation.
+// TestReminder: a reminder of a waiting call is posted once, in its conversation.
 func TestReminder(t *testing.T) {
 	o := newOffice(t)
 	id := o.thread()
@@ -350,8 +349,8 @@ func TestReminder(t *testing.T) {
 	o.see(store.NoticeMessage, "toolbox:greet is still waiting for approval (call "+calls[0].ID+")")
 }
 
-// TestMayLine: who may press stands on the card in nize's own words, and a name
-// that somebody chose cannot pass for more.
+// TestMayLine: the card says in nize's own words who may press, and a name chosen by a
+// person can't pass for more.
 func TestMayLine(t *testing.T) {
 	card := store.Card{By: "ann", State: store.Pending, CardVotes: store.CardVotes{Need: 2, NotRequester: true, Yes: []string{"bo"}, Approvers: []store.Approver{
 		{Kind: "group", Names: []string{"ops"}},
@@ -370,18 +369,18 @@ func TestMayLine(t *testing.T) {
 	}
 }
 
-// rewrites is a platform that is told of messages that came instead of others.
+// rewrites is a platform that is informed of replaced messages.
 type rewrites struct {
 	*botstest.Memory
-	told chan string // has room for all of a test
+	told chan string // buffers everything in a test
 }
 
 func (r rewrites) Rewritten(thread string) { r.told <- thread }
 
-// A message that still waits is not said where another one comes in its place.
+// A waiting message is not given to the agent if the queue has its replacement.
 func TestMessageInsteadOfOneThatWaits(t *testing.T) {
 	o := newOffice(t)
-	id := store.NewID(time.Now()) // of a surface that the office has nothing to do with
+	id := store.NewID(time.Now()) // on a surface that the office doesn't have
 	if err := o.db.PutThread(o.ctx, store.System, store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnWeb, Thread: id}}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"nize/store/display"
 )
 
-// What a renderer makes of a result, as a terminal shows it.
+// A rendered result as a terminal shows it.
 func TestViewText(t *testing.T) {
 	v := display.View{
 		Title: "Weather \x1b[31min Tokyo", Link: "https://weather.example/tokyo", Text: "two\nlines",
@@ -23,8 +23,7 @@ func TestViewText(t *testing.T) {
 	}
 }
 
-// TestRenderedView: the page gets the same texts, as harmless, and its tables and links
-// as such.
+// TestRenderedView: the page gets the same harmless texts, with tables and links as such.
 func TestRenderedView(t *testing.T) {
 	got := bots.RenderedView(display.View{
 		Title: "Weather \x1b[31min Tokyo", Link: "https://weather.example/tokyo", Text: "two\nlines \u202eback",
@@ -41,7 +40,7 @@ func TestRenderedView(t *testing.T) {
 	}
 }
 
-// TestImagesOfAView: a renderer says which of the result's images is shown.
+// TestImagesOfAView: a renderer chooses which of the result's images is shown.
 func TestImagesOfAView(t *testing.T) {
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	const image = `{"type":"image","mimeType":"image/png","data":"` + png + `"}`

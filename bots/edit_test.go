@@ -9,8 +9,7 @@ import (
 	"nize/store"
 )
 
-// TestEditFields: a form keeps what it does not show and the bytes of what was not
-// touched.
+// TestEditFields: a form keeps what it doesn't show and the bytes of unchanged values.
 func TestEditFields(t *testing.T) {
 	limits := EditLimits{Fields: 5, Options: 25, Option: 75, Input: 3000}
 	schema := json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"number"},"on":{"type":"boolean"},"kind":{"type":"string","enum":["a","b"]}},"required":["title"]}`)
@@ -37,7 +36,7 @@ func TestEditFields(t *testing.T) {
 	}
 }
 
-// TestEditKinds: each argument has the field that its schema means.
+// TestEditKinds: each argument has the kind of field that fits its schema.
 func TestEditKinds(t *testing.T) {
 	limits := EditLimits{Fields: 20, Options: 25, Option: 75, Input: 3000}
 	schema := json.RawMessage(`{"properties":{"title":{"type":"string"},"body":{"type":"string"},"code":{"type":"string","maxLength":8},"day":{"type":"string","format":"date"},

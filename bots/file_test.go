@@ -13,7 +13,7 @@ import (
 	"nize/store"
 )
 
-// picture is a PNG of that size.
+// picture returns a PNG of that size.
 func picture(t testing.TB, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -32,7 +32,7 @@ func bytesOf(t testing.TB, s string) []byte {
 	return b
 }
 
-// What a file is, is told by its content, whatever it is called.
+// A file's type is determined by its content, whatever its name.
 func TestReadFile(t *testing.T) {
 	good := picture(t, 3, 2)
 	long := strings.Repeat("é", store.MaxFileText)
@@ -40,7 +40,7 @@ func TestReadFile(t *testing.T) {
 		name string
 		data []byte
 		kind store.FileKind
-		say  string // its type, its text or why not
+		say  string // its type, its text or the reason
 	}{
 		{"a.txt", []byte("hello\r\nworld\t"), store.TextFile, "hello\r\nworld\t"},
 		{"a.exe", []byte("#!/bin/sh\n"), store.TextFile, "#!/bin/sh\n"},

@@ -10,12 +10,12 @@ import (
 	"nize/store"
 )
 
-// limits are settings of a test.
+// limits are the settings of a test.
 func limits(turns, messages string) store.Defaults {
 	return store.Defaults{"limits.user.turns": turns, "limits.user.messages": messages}
 }
 
-// streams waits until a turn that hangs has said so much.
+// streams waits until a hanging turn has sent that text.
 func (o *office) streams(text string) {
 	o.t.Helper()
 	_, err := o.memory.See(o.ctx, func(all []store.Message) bool {
@@ -26,8 +26,8 @@ func (o *office) streams(text string) {
 	}
 }
 
-// Two turns of a person run; the third waits, is told so once, and runs when
-// one of them has ended. Another person's does not wait.
+// Two turns of a person run; the third waits, is reported once, and runs when one of them
+// has ended. Another person's turn doesn't wait.
 func TestTurnsAtOnce(t *testing.T) {
 	o := newOfficeWith(t, limits("2", "0"))
 	a, b, third := o.thread(), o.thread(), o.thread()
@@ -67,7 +67,7 @@ func TestTurnsAtOnce(t *testing.T) {
 	}
 }
 
-// A stop reaches a message that waits for its turn.
+// A stop also ends a message that waits for its turn.
 func TestStopOfAWaitingTurn(t *testing.T) {
 	o := newOfficeWith(t, limits("1", "0"))
 	a, b := o.thread(), o.thread()
@@ -89,13 +89,13 @@ func TestStopOfAWaitingTurn(t *testing.T) {
 	}
 }
 
-// However many messages come at once, a person gets as many in as they may; a
-// repeated delivery takes none, and other people have their own.
+// However many messages arrive at once, a person gets the allowed number accepted; a
+// redelivery doesn't count, and other people have their own limit.
 func TestMessagesInAWhile(t *testing.T) {
 	o := newOfficeWith(t, limits("0", "5/1h"))
 	thread := o.thread()
 	o.say(thread, "k0", "say hello")
-	for range 3 { // the platform delivers it again
+	for range 3 { // the platform redelivers it
 		if fresh, err := o.Message(o.ctx, store.Inbound{Key: "k0", Thread: thread, By: o.by, Text: "say hello"}); fresh || err != nil {
 			t.Fatalf("a repeated delivery: %v, %v", fresh, err)
 		}
@@ -127,7 +127,7 @@ func TestMessagesInAWhile(t *testing.T) {
 	}
 }
 
-// The admin at the socket has no limit as long as nobody set one.
+// The admin at the socket has no limit while the default is in force.
 func TestNoLimitAtTheSocket(t *testing.T) {
 	for messages, want := range map[string]int{"20/5m": 25, "5/1h": 5} {
 		o := newOfficeWith(t, limits("0", messages))

@@ -15,14 +15,14 @@ import (
 	"nize/store"
 )
 
-// away is a platform where people don't read along all the time.
+// away is a platform whose readers aren't always watching.
 type away struct{ *botstest.Memory }
 
 func (away) Mentions(store.Address) bool { return true }
 
-// slow is an agent that takes its time as a message says: minutes before the
-// first word, WORD, minutes after it; "other" is a decision of somebody else,
-// and "tool" a first turn that makes a call.
+// slow is an agent that waits as a message says: minutes before the first word, WORD,
+// minutes after it; "other" is a decision by another person, and "tool" a first turn that
+// makes a call.
 type slow struct{ *botstest.Agent }
 
 func (a slow) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
@@ -48,7 +48,7 @@ func (a slow) Work(ctx context.Context, thread string, tell func(store.Progress)
 			call := store.Call{ID: store.NewID(time.Now()), By: asked.By.User, State: store.Done, Decisions: []store.Decision{{Verb: store.Approve, By: by}}}
 			tell(store.Progress{Kind: "call", ID: call.ID, Call: &call})
 		case "wait":
-			<-time.NewTimer(2 * time.Minute).C // the bubble's
+			<-time.NewTimer(2 * time.Minute).C // the bubble's clock
 		case "tool":
 			if err := say("Let me look.", false); err != nil {
 				return err
@@ -61,9 +61,9 @@ func (a slow) Work(ctx context.Context, thread string, tell func(store.Progress)
 	return say("Here it is.", true)
 }
 
-// An answer that took over a minute, or that somebody else's yes made possible,
-// mentions who asked: once, at its head, or in a line after it where the text
-// began too early.
+// An answer that took over a minute, or became possible through another person's approval,
+// mentions the requester once: at its beginning, or in a line after it if the text began
+// too early.
 func TestMention(t *testing.T) {
 	for said, want := range map[string]string{
 		"text":                     "",
@@ -98,7 +98,7 @@ func TestMention(t *testing.T) {
 				if _, err := c.Message(ctx, store.Inbound{Key: "1", Thread: id, By: o.by, Text: said}); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(10 * time.Minute) // the bubble's
+				time.Sleep(10 * time.Minute) // the bubble's clock
 				synctest.Wait()
 				shown, err := memory.See(ctx, func([]store.Message) bool { return true })
 				if err != nil {
@@ -125,11 +125,11 @@ func TestMention(t *testing.T) {
 	}
 }
 
-// counted is away that counts what pings: a post, not an edit.
+// counted is away that counts notifications: posts, not edits.
 type counted struct {
 	away
 	mu    sync.Mutex
-	first bool // the process that ends: it can't tell after the answer
+	first bool // the process that ends, so it can't mention anyone after the answer
 	pings []string
 }
 
@@ -145,17 +145,17 @@ func (p *counted) Post(ctx context.Context, to store.Address, m store.Message) (
 	return p.away.Post(ctx, to, m)
 }
 
-// Who asked is mentioned once, whenever the process ends meanwhile, and a text
-// that was headed by the mention keeps it.
+// The requester is mentioned once, whenever the process ends in between, and a text that
+// begins with the mention keeps it.
 func TestMentionRestart(t *testing.T) {
 	for _, test := range []struct {
 		said   string
 		after  time.Duration // when the first process ends
 		pings  string
-		headed int // messages that mention in the end
+		headed int // number of mentioning messages in the end
 	}{
-		{"wait text", 2*time.Minute + 500*time.Millisecond, "Here ", 1},                                     // while the headed text streams
-		{"text wait", 2*time.Minute + 1500*time.Millisecond, "The answer to your question is complete.", 1}, // before the line after the answer is there
+		{"wait text", 2*time.Minute + 500*time.Millisecond, "Here ", 1},                                     // while the text with the mention streams
+		{"text wait", 2*time.Minute + 1500*time.Millisecond, "The answer to your question is complete.", 1}, // before the line after the answer is posted
 		{"wait text", time.Minute, "Here ", 1},                                                              // before it
 		{"text", 500 * time.Millisecond, "", 0},                                                             // soon
 	} {
@@ -208,8 +208,8 @@ func TestMentionRestart(t *testing.T) {
 	}
 }
 
-// cutting is slow that leaves at once when its context ends, and goes on after
-// what it said before.
+// cutting is slow that returns at once when its context ends, and continues its text
+// afterwards.
 type cutting struct{ slow }
 
 func (a cutting) Work(ctx context.Context, thread string, tell func(store.Progress)) error {

@@ -2,7 +2,7 @@ package bots
 
 import "testing"
 
-// TestNearCommand: a slip is a command, a greeting is not.
+// TestNearCommand: a misspelling is a command, a greeting is not.
 func TestNearCommand(t *testing.T) {
 	names := []string{"ask", "help", "stop", "mute", "unmute", "approve", "deny", "claim", "tools", "servers", "agent", "model", "usage",
 		"approvals", "settings", "channel", "connect", "tokens", "link", "privacy", "forget", "login"}

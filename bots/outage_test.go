@@ -9,13 +9,13 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// interrupted is an agent at whose first work the database does not answer, for as
-// long as a message is offered to it.
+// interrupted is an agent during whose first work the database is unavailable, for as long
+// as a message is retried.
 type interrupted struct {
 	*botstest.Agent
 	database *databasetest.Away
 	in       string // "say" or "work"
-	tries    int    // that fail
+	tries    int    // number of failing attempts
 }
 
 func (a *interrupted) during(in string, do func() error) error {
@@ -43,8 +43,8 @@ func (a *interrupted) Work(ctx context.Context, thread string, tell func(store.P
 	return a.during("work", func() error { return a.Agent.Work(ctx, thread, tell) })
 }
 
-// TestOutage: what was acknowledged is answered once the database answers again, and
-// nobody is told that it failed.
+// TestOutage: acknowledged messages are answered when the database is back, and no failure
+// is reported.
 func TestOutage(t *testing.T) {
 	for in, tries := range map[string]int{"say": 4, "work": 1} {
 		t.Run(in, func(t *testing.T) {

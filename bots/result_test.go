@@ -23,7 +23,7 @@ func imageItem(kind string, data []byte) string {
 	return fmt.Sprintf(`{"type":"image","mimeType":%q,"data":%q}`, kind, base64.StdEncoding.EncodeToString(data))
 }
 
-// An image of a result is what its bytes are, and there are not too many.
+// An image's bytes determine its type, and the number of images is limited.
 func TestImagesOf(t *testing.T) {
 	good := picture(t, 3, 2)
 	one := imageItem("image/png", good)
@@ -59,7 +59,7 @@ func TestImagesOf(t *testing.T) {
 	}
 }
 
-// Other files have clean names, and there are not too many.
+// Other files have clean names, and their number is limited.
 func TestFilesOf(t *testing.T) {
 	blob := func(kind, uri string, size int) string {
 		return fmt.Sprintf(`{"type":"resource","resource":{"uri":%q,"mimeType":%q,"blob":%q}}`, uri, kind, base64.StdEncoding.EncodeToString(make([]byte, size)))
@@ -96,7 +96,7 @@ func TestFilesOf(t *testing.T) {
 	}
 }
 
-// Whatever a server returns, what is shown of it is an image and within bounds.
+// Whatever a server returns, the shown items are images within the limits.
 func FuzzImagesOf(f *testing.F) {
 	f.Add([]byte(returned(imageItem("image/png", picture(f, 1, 1)), imageItem("image/gif", []byte("GIF89a"))).Result.Raw))
 	f.Add([]byte(`{"content":[{"type":"resource","resource":{"uri":"f:/a%2e","blob":"aW1h"}},{"type":"audio","data":"aW1h"}]}`))

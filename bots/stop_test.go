@@ -13,14 +13,14 @@ import (
 	"nize/store"
 )
 
-// steps are what happens around a stop, in this order.
+// steps are the events around a stop, in this order.
 type steps struct {
 	ctx     context.Context
-	read    chan struct{} // the stop has read the conversation, in which nothing was said yet
-	taken   chan struct{} // the message was said, and has left the queue
+	read    chan struct{} // the stop has read the conversation, which has no message yet
+	taken   chan struct{} // the message was given to the agent and has left the queue
 	stopped chan struct{} // the stop has returned
 	saying  chan struct{}
-	armed   atomic.Bool // the next look at the clock is that of the turn that begins
+	armed   atomic.Bool // the next reading of the clock is that of the beginning turn
 }
 
 func (s *steps) wait(step chan struct{}) {
@@ -30,7 +30,7 @@ func (s *steps) wait(step chan struct{}) {
 	}
 }
 
-// GetThread of a stop comes back late.
+// lateThreads delays the GetThread of a stop.
 type lateThreads struct {
 	store.Threads
 	s *steps
@@ -47,7 +47,7 @@ func (l lateThreads) GetThread(ctx context.Context, id string) (store.Thread, er
 	return th, err
 }
 
-// lateAgent says what was written once the stop has read the conversation.
+// lateAgent takes the message after the stop has read the conversation.
 type lateAgent struct {
 	*botstest.Agent
 	s *steps
@@ -61,12 +61,11 @@ func (a lateAgent) Say(ctx context.Context, by store.Caller, in store.Inbound) (
 	return turn, err
 }
 
-// A stop that comes while a message is taken ends its turn: it is not lost
-// between the queue, which the message has left, and the turn, which has not
-// begun.
+// A stop that arrives while a message is being taken ends its turn: it isn't lost between
+// the queue, which the message has left, and the turn, which has not begun.
 func TestStopOfWhatIsTaken(t *testing.T) {
 	o := newOffice(t)
-	id := store.NewID(time.Now()) // of a surface that the office has nothing to do with
+	id := store.NewID(time.Now()) // on a surface that the office doesn't have
 	if err := o.db.PutThread(o.ctx, store.System, store.Thread{ID: id, User: o.by.User, Address: store.Address{Surface: store.OnSlack, Thread: id}}); err != nil {
 		t.Fatal(err)
 	}

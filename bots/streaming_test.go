@@ -8,8 +8,8 @@ import (
 	"nize/store"
 )
 
-// Somebody who does not want to read along sees an answer once, whole; what was
-// said for a conversation goes before that.
+// A person who doesn't want to read along gets an answer once, complete; a setting of the
+// conversation has priority.
 func TestWholeAnswers(t *testing.T) {
 	config := limits("0", "0")
 	config["streaming"] = "false"
@@ -51,7 +51,7 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// Some models begin with blanks. Of those alone no platform makes a message.
+// Some models begin with blanks. No platform posts a message of blanks only.
 func TestBlankBeginning(t *testing.T) {
 	o := newOffice(t)
 	o.agent.Hung = make(chan string, 1)

@@ -7,7 +7,7 @@ import (
 	"nize/store"
 )
 
-// TestLookupWords: what a model calls discover_tools is a search to people.
+// TestLookupWords: people see discover_tools as a search.
 func TestLookupWords(t *testing.T) {
 	for _, test := range []struct {
 		locale string
@@ -30,7 +30,7 @@ func TestLookupWords(t *testing.T) {
 	}
 }
 
-// TestLineState: only what runs is shown as being called.
+// TestLineState: only a running call is shown as being called.
 func TestLineState(t *testing.T) {
 	calling := phrases.ToolCalling.Text()
 	for _, state := range []store.State{store.Planned, store.Pending, store.Done, store.Failed, store.Refused, store.Expired, store.Cancelled, store.Lost, "x"} {
@@ -43,7 +43,7 @@ func TestLineState(t *testing.T) {
 	}
 }
 
-// TestTooMany: a refusal of a flood says it in words.
+// TestTooMany: the refusal of too many messages, in words.
 func TestTooMany(t *testing.T) {
 	err := &TooManyError{20, "5m", "4m1s"}
 	for locale, want := range map[string]string{
@@ -56,7 +56,7 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestFullMessage: a message about tools is full by the tools in it, not by lookups.
+// TestFullMessage: a message about tools is full by its tools, not by lookups.
 func TestFullMessage(t *testing.T) {
 	messages := ToolMessages[struct{}]{Most: 2}
 	put := func(id, name string) *ToolMessage[struct{}] {
