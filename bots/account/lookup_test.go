@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestLookups: what is young enough is not asked for again, what failed or was
-// forgotten while it was asked for is not remembered, and no more than so many are.
+// TestLookups: a fresh value is not looked up again; a failed lookup, or one forgotten in
+// the meantime, is not cached; and the number of entries is limited.
 func TestLookups(t *testing.T) {
 	now := time.Unix(0, 0)
 	l := Lookups[string]{Now: func() time.Time { return now }, Most: 2}
@@ -23,11 +23,11 @@ func TestLookups(t *testing.T) {
 		key    string
 		during func() error
 		after  time.Duration
-		asked  int // so often by now
+		asked  int // number of lookups so far
 	}{
 		{"a", fine, 0, 1}, {"a", fine, 59 * time.Second, 1}, {"a", fine, time.Second, 2},
 		{"b", func() error { return errors.New("away") }, 0, 3}, {"b", func() error { l.Forget("b"); return nil }, 0, 4}, {"b", fine, 0, 5}, {"b", fine, 0, 5},
-		{"c", fine, 0, 6}, {"a", fine, 0, 7}, // c was one too many
+		{"c", fine, 0, 6}, {"a", fine, 0, 7}, // c exceeded the limit
 	} {
 		now = now.Add(row.after)
 		if v, err := get(row.key, row.during); v != row.key || asked != row.asked {

@@ -66,7 +66,7 @@ func TestRowsOfNoObject(t *testing.T) {
 	}
 }
 
-// unescape reads back a text of a row that isn't in quotes.
+// unescape reverses the escapes in a row's text that isn't in quotes.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -105,8 +105,8 @@ func unescape(s string) string {
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }
 
-// What a row shows is what runs: from its text the argument can be read back, and two
-// arguments have two texts.
+// A row shows exactly what runs: the argument can be read back from its text, and different
+// arguments have different texts.
 func FuzzRows(f *testing.F) {
 	for _, seed := range []string{"", "a\nb", `\u202e`, "\\\u202e", "\u202e", `\\u202e`, "\U000E0041", "x\u0301\u0301\u0301\u0301\u0301\u0301", " 5", "5", "a\tb\nc", `\x41`, "\\\r\n", "```"} {
 		f.Add(seed, "new\ntext")

@@ -8,8 +8,8 @@ import (
 
 var slackSizes = Sizes{Part: 10_000, Soft: 8_500, Word: 9_500, Lead: 1_000}
 
-// TestCutting: cuts are the same for a growing text, end with lines or words,
-// and each message stands alone.
+// TestCutting: a growing text is split in the same places, splits are at lines or words,
+// and each message is complete by itself.
 func TestCutting(t *testing.T) {
 	text := longAnswer()
 	parts := slackSizes.Split(text)
@@ -53,9 +53,9 @@ func TestCutting(t *testing.T) {
 		"~~~~ py\na\n":         "~~~~",
 		"~~~~ py\na\n~~~\n":    "~~~~",
 		"a\n  ```\nb\n  ```\n": "",
-		"```a`b```\n":          "", // a span of code
+		"```a`b```\n":          "", // a code span
 		"text\n```js\nx":       "\n```",
-		"```\nx\n```js\n":      "```", // what has a language ends nothing
+		"```\nx\n```js\n":      "```", // a fence with a language closes nothing
 	} {
 		if got := slackSizes.TailOf(in); got != want {
 			t.Errorf("tailOf(%q) = %q, want %q", in, got, want)
@@ -63,7 +63,8 @@ func TestCutting(t *testing.T) {
 	}
 }
 
-// longAnswer is an answer of over 30,000 characters with what a cut may go through.
+// longAnswer returns an answer of over 30,000 characters with constructs that a split may
+// go through.
 func longAnswer() string {
 	var b strings.Builder
 	b.WriteString("# Report\n\nSome *words*, 1 < 2.\n\n| name | size |\n|---|--:|\n")

@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// withdrawing is a chat from which messages can be taken away.
+// withdrawing is a chat whose messages can be deleted.
 type withdrawing struct{ *chat }
 
 func (w withdrawing) Withdraw(_ context.Context, _ store.Address, message string) error {
@@ -34,9 +34,9 @@ func (w withdrawing) stands() (ids []string) {
 	return ids
 }
 
-// What was sent before a run began, or was given up, and is carried out only
-// when it was looked for and posted again, is taken away: a text, which carries
-// nothing, and what carries its id. What else stands there stays.
+// If a message of an earlier run, or one that was given up, arrives only after it was
+// looked for and posted again, it is deleted, whether it is a text, which carries no mark,
+// or carries its id. Other messages stay.
 func TestDoubles(t *testing.T) {
 	for _, kind := range []store.MessageKind{store.TextMessage, store.NoticeMessage} {
 		for _, killed := range []bool{true, false} {
@@ -88,7 +88,7 @@ func testDouble(t *testing.T, kind store.MessageKind, killed bool, late time.Dur
 	for used == "" {
 		id, found, err := s.Post(ctx, at, m.ID, post("12", nil), unsure)
 		if errors.Is(err, errOnItsWay) {
-			_ = queue.Sleep(ctx, time.Second) // as a screen does
+			_ = queue.Sleep(ctx, time.Second) // like a screen
 			continue
 		}
 		if err != nil {
@@ -108,8 +108,8 @@ func testDouble(t *testing.T, kind store.MessageKind, killed bool, late time.Dur
 	}
 }
 
-// A text that an earlier run was about to post, and that nobody asked for as far as this
-// run knows, is taken away when it comes late.
+// If a text that an earlier run was about to post arrives late, and this run doesn't know
+// of a message it answers, it is deleted.
 func TestDoubleOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -135,17 +135,17 @@ func TestDoubleOfNobody(t *testing.T) {
 	})
 }
 
-// fate is what becomes of a post, and of who made it.
+// fate is the outcome of a post and of its sender.
 type fate struct {
-	what   string        // lost, taken: done, answered: done, and the run dies before it notes that, late
-	late   time.Duration // after which it is done
-	killed bool          // else the connection is cut
+	what   string        // lost, taken: carried out; answered: carried out, and the run dies before it records that; late
+	late   time.Duration // delay after which it is carried out
+	killed bool          // otherwise the connection is cut
 }
 
-// In every order of what may become of three posts of a message, the last of which
-// a run may survive, it stands there once in the end, where it is noted: whoever
-// posts it again dies, too, and what was sent is carried out before the next run
-// looks for it, between its look and its post, and long after.
+// For every sequence of outcomes of three posts of a message, of which a run may survive
+// the last, the message is in its place once in the end, and its place is recorded: the
+// senders may die too, and requests are carried out before the next run looks for the
+// message, between the check and its post, and long after.
 func TestEveryOrder(t *testing.T) {
 	var fates []fate
 	for _, killed := range []bool{true, false} {
@@ -176,14 +176,14 @@ func TestEveryOrder(t *testing.T) {
 	}
 }
 
-// What has no place, see [Sent.PostOnce].
+// Messages without a place, see [Sent.PostOnce].
 const (
 	said store.MessageKind = "said"
 	file store.MessageKind = "file"
 )
 
-// playFates shows a message as a screen does, in run after run, or answers what
-// somebody did until it is noted as answered.
+// playFates shows a message like a screen, in one run after another, or answers a person's
+// action until the answer is recorded.
 func playFates(t *testing.T, kind store.MessageKind, fates []fate) error {
 	at := store.Address{Channel: "C", Thread: "1"}
 	m := store.Message{ID: "T", Kind: kind, For: &store.Asker{At: time.Now()}}
@@ -227,7 +227,7 @@ func playFates(t *testing.T, kind store.MessageKind, fates []fate) error {
 		}
 		return "", cut
 	}
-	// run is one life, which notes in the end where the message stands, and dies.
+	// run is one process, which in the end records the message's place, and dies.
 	run := func(intended bool) (ended bool, err error) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -279,7 +279,7 @@ func playFates(t *testing.T, kind store.MessageKind, fates []fate) error {
 			break
 		}
 	}
-	// It is noted, so a further run posts nothing, and still looks for doubles.
+	// It is recorded, so a further run posts nothing and only looks for duplicates.
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go NewSent(w, w, time.Now, slog.New(slog.DiscardHandler)).RemoveDoubles(ctx)

@@ -16,9 +16,8 @@ import (
 	"nize/store"
 )
 
-// In every order of what may become of three edits of a message, by one run or by
-// two, it says in the end what it should: an edit that is carried out late changes
-// nothing for long.
+// For every sequence of outcomes of three edits of a message, by one run or by two, it has
+// the right content in the end: an edit that is carried out late has no lasting effect.
 func TestEditsInEveryOrder(t *testing.T) {
 	fates := []fate{{what: "done"}, {what: "lost"}, {what: "taken"}, {what: "killed"}}
 	for _, late := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second} {
@@ -41,7 +40,8 @@ func TestEditsInEveryOrder(t *testing.T) {
 	}
 }
 
-// playEdits edits a message of an earlier run to 1, 2 and 3, each until it is done.
+// playEdits edits a message of an earlier run to 1, 2 and 3, repeating each until it
+// succeeds.
 func playEdits(t *testing.T, fates []fate) (says string) {
 	w := withdrawing{&chat{places: map[string]store.Address{}}}
 	at := store.Address{Channel: "C", Message: "10"}
@@ -99,7 +99,7 @@ func playEdits(t *testing.T, fates []fate) (says string) {
 			case errors.Is(err, errKilled):
 				stop()
 				s, stop = begin()
-				done = n < 3 // what it should say is another thing by now
+				done = n < 3 // a newer content is expected by now
 			default:
 				_ = queue.Sleep(t.Context(), time.Second)
 				done = n < 3 && n%2 == 1 // the newest is sent

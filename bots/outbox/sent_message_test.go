@@ -15,17 +15,16 @@ import (
 	"nize/store"
 )
 
-// chat is a platform that lists what stands there, and a store of one
-// conversation.
+// chat is a platform that lists its messages, and the store of one conversation.
 type chat struct {
-	mu     sync.Mutex // guards what follows, where somebody else is at it too
+	mu     sync.Mutex // guards the fields below if several goroutines use them
 	sent   []SentMessage
 	places map[string]store.Address // of the conversation
 	doubts map[string]store.Address
-	made   int // messages, by [playFates]
+	made   int // number of messages, used by [playFates]
 }
 
-// of are the places of an owner.
+// of returns the places of an owner.
 func (c *chat) of(owner string) map[string]store.Address {
 	if owner != store.DoubtfulPlaces {
 		return c.places
@@ -90,8 +89,8 @@ func newChat(t *testing.T) (*chat, *Sent) {
 	return c, s
 }
 
-// A post without an answer is made again only if it did not get there, and what
-// is known to be another message is not taken for it.
+// A post without a response is repeated only if it did not arrive, and a message known to
+// be another one is not mistaken for it.
 func TestPostOnce(t *testing.T) {
 	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1"}
 	lost := errors.New("no answer")
@@ -128,8 +127,8 @@ func TestPostOnce(t *testing.T) {
 	}
 }
 
-// What an earlier run sent is found by what it carries; a text is what nothing
-// else accounts for.
+// A message of an earlier run is found by its mark; a text is the one that no record
+// accounts for.
 func TestFindSent(t *testing.T) {
 	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1"}
 	c, s := newChat(t)
@@ -153,8 +152,8 @@ func TestFindSent(t *testing.T) {
 	}
 }
 
-// The further messages of a text are found by the first one, also the one that
-// was about to be posted.
+// The further messages of a text are found by the first one, including one that was about
+// to be posted.
 func TestParts(t *testing.T) {
 	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1", Message: "10"}
 	c, s := newChat(t)
@@ -162,7 +161,7 @@ func TestParts(t *testing.T) {
 	part := func(message string) store.Address { return store.Address{Channel: "C", Thread: "1", Message: message} }
 	s.NotePart(ctx, part("11"), "T/1", "10", 1)
 	s.NotePart(ctx, part(""), "T/1", "10", 2)
-	for range 2 { // the second time it is noted
+	for range 2 { // the second time it is recorded
 		if got, err := s.Parts(ctx, at, "T/1"); err != nil || !slices.Equal(got, []string{"10", "11", "13"}) {
 			t.Errorf("the parts are %v, %v", got, err)
 		}
@@ -175,8 +174,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A card is the same in the same message only, and what it said is forgotten
-// before it says something else.
+// The digest of a card matches only for the same message, and its record is deleted before
+// new content is sent.
 func TestDigest(t *testing.T) {
 	ctx := t.Context()
 	c, _ := newChat(t)
@@ -204,8 +203,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A try that posts nothing, since the platform has it come later, does not make an
-// earlier one sure whose message comes late.
+// An attempt that posts nothing, because the platform defers the message, doesn't settle an
+// earlier attempt whose message arrives late.
 func TestTryThatPostsNothing(t *testing.T) {
 	ctx, at := t.Context(), store.Address{Channel: "C", Thread: "1"}
 	lost := errors.New("a page in place of an answer")
@@ -225,14 +224,14 @@ func TestTryThatPostsNothing(t *testing.T) {
 	}
 }
 
-// gatewayError is an answer of something before the platform.
+// gatewayError is a response of a gateway in front of the platform.
 type gatewayError int
 
 func (e gatewayError) Error() string       { return fmt.Sprint("status ", int(e)) }
 func (e gatewayError) HTTPStatusCode() int { return int(e) }
 
-// A post that only a gateway answered may be carried out yet: it is waited for, and
-// doubted when it is made again.
+// A post that only a gateway answered may still be carried out: it is waited for, and
+// doubted when it is repeated.
 func TestGatewayAnswers(t *testing.T) {
 	for status, sure := range map[int]bool{500: true, 502: false, 503: true, 504: false} {
 		synctest.Test(t, func(t *testing.T) {

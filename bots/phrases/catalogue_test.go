@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// TestCatalogues walks the sources of the whole tree for everything that is said
-// to people: the keys of this package, and the formats that any room gives to a
-// constructor of texts and errors. Each has its sentence in every catalogue, with
-// the same arguments, and no catalogue has any other.
+// TestCatalogues reads the sources of the whole tree for all texts for people: the keys of
+// this package, and the formats passed to a constructor of texts and errors in any package.
+// Each has a translation in every catalogue, with the same arguments, and no catalogue has
+// others.
 func TestCatalogues(t *testing.T) {
 	said := readSources(t, filepath.Join("..", ".."))
 	if len(said) < 350 {
@@ -40,18 +40,18 @@ func TestCatalogues(t *testing.T) {
 	}
 }
 
-// constructors make texts and errors; the first argument is the format. The
-// functions that hand their own format on to one of them are found as well.
+// constructors create texts and errors; the value is the index of the format argument.
+// Functions that pass their own format on to one of them are found as well.
 var constructors = map[string]int{"nize/store.Textf": 0, "nize/store.Errorf": 0, "nize/store.Unknown": 0}
 
-// source is one file that may say something.
+// source is a source file.
 type source struct {
 	pkg     string // its import path
 	file    *ast.File
-	imports map[string]string // by name
+	imports map[string]string // keyed by name
 }
 
-// readSources returns what is said in a tree, and where.
+// readSources returns the texts in a tree, and where they are.
 func readSources(t *testing.T, root string) map[Key]string {
 	t.Helper()
 	set := token.NewFileSet()
@@ -85,7 +85,7 @@ func readSources(t *testing.T, root string) map[Key]string {
 	for _, s := range sources {
 		w.declare(s)
 	}
-	for before := 0; before < len(w.makes); { // one that hands on to one that hands on
+	for before := 0; before < len(w.makes); { // functions may pass it on to others that do
 		before = len(w.makes)
 		for _, s := range sources {
 			w.wrappers(s)
@@ -96,7 +96,7 @@ func readSources(t *testing.T, root string) map[Key]string {
 			w.read(s)
 		}
 	}
-	for _, known := range []string{"ErrConflict", "ErrDecided", "ErrDiskFull"} { // as Problem says them
+	for _, known := range []string{"ErrConflict", "ErrDecided", "ErrDiskFull"} { // as printed by Problem
 		if call, ok := w.consts["nize/store."+known].(*ast.CallExpr); ok {
 			w.say(source{}, call.Args[0])
 		}
@@ -104,16 +104,16 @@ func readSources(t *testing.T, root string) map[Key]string {
 	return w.said
 }
 
-// walker collects what is said.
+// walker collects texts.
 type walker struct {
 	t      *testing.T
 	set    *token.FileSet
-	makes  map[string]int      // the place of the format among the arguments, by package and function
-	consts map[string]ast.Expr // by package and name
-	said   map[Key]string      // where
+	makes  map[string]int      // index of the format among the arguments, keyed by package and function
+	consts map[string]ast.Expr // keyed by package and name
+	said   map[Key]string      // with their positions
 }
 
-// declare notes the constants of a file; those of type Key are said.
+// declare records the constants of a file; those of type Key are texts.
 func (w *walker) declare(s source) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -137,7 +137,7 @@ func (w *walker) declare(s source) {
 	})
 }
 
-// wrappers notes the functions of a file that hand their own format on.
+// wrappers records the functions of a file that pass their own format on.
 func (w *walker) wrappers(s source) {
 	for _, d := range s.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -163,7 +163,7 @@ func (w *walker) wrappers(s source) {
 	}
 }
 
-// format is that of a call of a constructor.
+// format returns the format of a constructor call.
 func (w *walker) format(s source, n ast.Node) (ast.Expr, bool) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -176,8 +176,8 @@ func (w *walker) format(s source, n ast.Node) (ast.Expr, bool) {
 	return call.Args[at], true
 }
 
-// name is a function or value with its package; a method is taken for one of
-// the package that calls it.
+// name returns a function or value with its package; a method is assumed to be in the
+// calling package.
 func (s source) name(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -202,7 +202,7 @@ func (w *walker) read(s source) {
 			}
 			if f != nil {
 				if id, isName := format.(*ast.Ident); isName && w.makes[s.name(f.Name)] == paramAt(f, id.Name) {
-					return true // it is said where the function is called
+					return true // collected at the function's calls
 				}
 			}
 			w.say(s, format, n.(*ast.CallExpr).Args...)
@@ -211,7 +211,7 @@ func (w *walker) read(s source) {
 	}
 }
 
-// paramAt is the place of a parameter, -1 of any other name.
+// paramAt returns the index of a parameter, -1 if there is none.
 func paramAt(f *ast.FuncDecl, name string) int {
 	at := 0
 	for _, field := range f.Type.Params.List {
@@ -225,7 +225,7 @@ func paramAt(f *ast.FuncDecl, name string) int {
 	return -1
 }
 
-// say notes one sentence; of the arguments behind it, sentinels are a part of it.
+// say records one sentence; sentinels among its arguments are a part of it.
 func (w *walker) say(s source, format ast.Expr, args ...ast.Expr) {
 	text, ok := w.text(s, format)
 	at := w.set.Position(format.Pos()).String()
@@ -247,7 +247,7 @@ func (w *walker) say(s source, format ast.Expr, args ...ast.Expr) {
 	w.said[Key(text)] = at
 }
 
-// text is the value of a constant expression.
+// text returns the value of a constant expression.
 func (w *walker) text(s source, e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -269,9 +269,9 @@ func (w *walker) text(s source, e ast.Expr) (string, bool) {
 
 var verb = regexp.MustCompile(`%(?:\[(\d+)\])?((?:\.\d+)?.)`)
 
-// verbs are the verbs of a sentence in the order of the arguments that they
-// take, whatever the order in the sentence: "%[2]s%[1]d" is "1d 2s". What prints
-// strings is the same.
+// verbs returns the verbs of a sentence in the order of their arguments, whatever their
+// order in the sentence: "%[2]s%[1]d" is "1d 2s". All verbs that print strings count as the
+// same.
 func verbs(text string) string {
 	var took []string
 	next := 1

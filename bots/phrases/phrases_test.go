@@ -25,9 +25,9 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestNoMarks: what nize says itself has code spans and lists, which every chat shows.
-// Other marks of Markdown would stand there as they are in Slack. The planner's answers
-// are Markdown, as those of other models.
+// TestNoMarks: nize's texts use only code spans and lists, which every chat supports. Slack
+// would show other Markdown marks literally. The planner's answers are Markdown, like those
+// of other models.
 func TestNoMarks(t *testing.T) {
 	planner := "I would use `%s`, but I could not tell the **%s** from your words."
 	for locale, texts := range map[string]map[Key]string{"zh-Hans": simplified(), "zh-Hant": traditional()} {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// record runs a queue and remembers what was done, and when.
+// record runs a queue and records what was done, and when.
 type record struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	done []string
 	at   []time.Duration
 }
@@ -22,8 +22,8 @@ func (r *record) add(k string, after time.Duration) {
 	r.done, r.at = append(r.done, k), append(r.at, after)
 }
 
-// Keys come when they are due, the first first; what is set again comes once, at
-// its last time, and what is dropped never.
+// Keys are processed when they are due, earliest first; a key set again is processed once,
+// at its last time, and a dropped one never.
 func TestDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func TestDue(t *testing.T) {
 		q.Set("soon", began.Add(time.Second))
 		q.Set("moved", began.Add(time.Minute))
 		q.Set("moved", began.Add(2*time.Minute))
-		q.Advance("moved", began.Add(3*time.Minute)) // it is due before that
+		q.Advance("moved", began.Add(3*time.Minute)) // it is due earlier
 		q.Set("dropped", began.Add(time.Minute))
 		synctest.Wait()
 		if due, ok := q.Due("moved"); !ok || !due.Equal(began.Add(2*time.Minute)) || q.Has("nobody") {
@@ -53,14 +53,14 @@ func TestDue(t *testing.T) {
 	})
 }
 
-// A key is not worked on twice at the same time; what is asked for meanwhile is
-// done once more. Others go on beside it, as many as may.
+// Work for a key never overlaps; a request during the work causes another run. Other keys
+// run concurrently, up to the limit.
 func TestAtOnce(t *testing.T) {
 	for _, row := range []struct{ atOnce, most int }{{1, 1}, {2, 2}, {0, 5}} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			q := New[string](time.Now)
-			var mu sync.Mutex // guards what follows
+			var mu sync.Mutex // guards the fields below
 			busy, most, times := map[string]bool{}, 0, map[string]int{}
 			go q.Run(ctx, row.atOnce, func(_ context.Context, k string) {
 				mu.Lock()
@@ -102,7 +102,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// Run waits for what it began, and takes up later what it left.
+// Run waits for the work it began, and a later Run processes the rest.
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -136,8 +136,8 @@ func TestRunEnds(t *testing.T) {
 	})
 }
 
-// TestLanes: what is told late takes its place by its order, while what happened
-// after it waits; a lane that is held waits for it.
+// TestLanes: work delivered late takes its place by its order, while later work waits; a
+// held lane waits for it.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -157,7 +157,7 @@ func TestLanes(t *testing.T) {
 			t.Errorf("done: %v, want %v", r.done, want)
 		}
 		release()
-		release() // does nothing
+		release() // has no effect
 		synctest.Wait()
 		if len(r.done) != 1 {
 			t.Errorf("done while it is held: %v", r.done)
@@ -168,7 +168,7 @@ func TestLanes(t *testing.T) {
 			t.Errorf("done: %v, want %v", r.done, want)
 		}
 		r.done = nil
-		begin := add("a", "5", "5") // which is being stored while 4 is told
+		begin := add("a", "5", "5") // being stored while 4 is delivered
 		synctest.Wait()
 		first := add("a", "4", "4")
 		begin()

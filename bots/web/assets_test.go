@@ -20,7 +20,7 @@ import (
 	"nize/bots/phrases"
 )
 
-// TestVendor: what others wrote is what vendor.json says, and nothing besides.
+// TestVendor: the third-party files are exactly those of vendor.json.
 func TestVendor(t *testing.T) {
 	raw, err := os.ReadFile("vendor/vendor.json")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestVendor(t *testing.T) {
 	}
 }
 
-// modules are the page's own sources.
+// modules returns the page's own sources.
 func modules(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -78,7 +78,7 @@ func modules(t *testing.T) map[string]string {
 	return all
 }
 
-// TestNoMarkup: nothing in the page makes markup or code of a text.
+// TestNoMarkup: the page never turns a text into markup or code.
 func TestNoMarkup(t *testing.T) {
 	banned := regexp.MustCompile("innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|document\\.write|DOMParser|createContextualFragment|\\beval\\b|new Function|set(Timeout|Interval)\\(\\s*['\"`]|\\sstyle=|javascript:|<script|\\son[a-z]+=")
 	for name, text := range modules(t) {
@@ -91,7 +91,7 @@ func TestNoMarkup(t *testing.T) {
 	}
 }
 
-// TestWords: the page's words are those that its modules ask for.
+// TestWords: the page's texts are those that its modules use.
 func TestWords(t *testing.T) {
 	asked, listed := map[string]bool{}, map[string]bool{}
 	for name, text := range modules(t) {
@@ -106,7 +106,7 @@ func TestWords(t *testing.T) {
 		if !asked[w.String()] {
 			t.Errorf("no module says %q", w)
 		}
-		listed[w.String()] = true // several modules may say it, and list it
+		listed[w.String()] = true // several modules may use and list it
 	}
 	for w := range asked {
 		if !listed[w] {
@@ -119,7 +119,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestIcons: the icons that the page asks for are those that it has.
+// TestIcons: the page has exactly the icons that it uses.
 func TestIcons(t *testing.T) {
 	has, asked := map[string]bool{}, map[string]bool{}
 	for _, m := range regexp.MustCompile(`<symbol id="([^"]+)" viewBox="0 0 24 24"> ?<`).FindAllStringSubmatch(serve(NewAssets(), "/app/assets/"+NewAssets().hash+"/icons.svg", nil).Body.String(), -1) {
@@ -155,8 +155,8 @@ func serve(a *Assets, path string, head map[string]string) *httptest.ResponseRec
 	return w
 }
 
-// TestAssets: the shell may load nize's own files and nothing else, everything that
-// it names is there, and the first load is small.
+// TestAssets: the shell may load only nize's own files, all files that it names exist, and
+// the first load is small.
 func TestAssets(t *testing.T) {
 	a := NewAssets()
 	w := serve(a, "/app/", nil)

@@ -19,8 +19,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// tab is a person's page: it does with what it is told what page/conversation.js
-// does.
+// tab is a person's page: it handles events like page/conversation.js.
 type tab struct {
 	*web.Platform
 	db      store.DB
@@ -83,7 +82,7 @@ func (p *tab) Stop(ctx context.Context, thread string) error {
 	return h.Stop(ctx, ann, thread)
 }
 
-// See follows the newest conversation until it shows what is looked for.
+// See follows the newest conversation until it shows the expected messages.
 func (p *tab) See(ctx context.Context, ok func([]store.Message) bool) ([]store.Message, error) {
 	all, err := p.db.ListThreads(ctx, "", 1)
 	if err != nil {
@@ -125,7 +124,7 @@ func (p *tab) See(ctx context.Context, ok func([]store.Message) bool) ([]store.M
 	}
 }
 
-// read is what the store has of a conversation, without what people wrote.
+// read returns the stored conversation without people's messages.
 func (p *tab) read(ctx context.Context, thread string) (list []store.Message, err error) {
 	turns, err := p.db.Turns(ctx, thread)
 	if err != nil {
@@ -149,7 +148,7 @@ func (p *tab) read(ctx context.Context, thread string) (list []store.Message, er
 	return list, nil
 }
 
-// TestContract is the script that every platform passes.
+// TestContract runs the contract test for platforms.
 func TestContract(t *testing.T) {
 	var db store.DB
 	botstest.Script{
@@ -163,15 +162,15 @@ func TestContract(t *testing.T) {
 	}.Run(t)
 }
 
-// noFeed tells of nothing.
+// noFeed has no changes.
 type noFeed struct{ store.Feed }
 
 func text(id, words string, final bool) store.Message {
 	return store.Message{ID: id, Kind: store.TextMessage, Text: words, Final: final}
 }
 
-// TestFollower: a tab gets the whole first, then what comes to a text; what changed
-// while it did not read is told once; too much of it is told as the whole.
+// TestFollower: a tab gets the whole first, then additions to a text; several changes
+// between reads are sent once; too many are sent as the whole.
 func TestFollower(t *testing.T) {
 	ctx := t.Context()
 	p := web.New(noFeed{})
@@ -234,8 +233,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestTellsOfWaitingCalls: tabs look through the waiting calls again if one of these
-// changed, and only tabs of a person or session check whether they may go on.
+// TestTellsOfWaitingCalls: tabs reload the pending calls only if one of these changed, and
+// only the tabs of an affected person or session check their rights.
 func TestTellsOfWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -261,7 +260,7 @@ func TestTellsOfWaitingCalls(t *testing.T) {
 			{store.Change{Kind: "user", ID: "ann"}, []string{web.Rights, web.Calls}},
 			{store.Change{Kind: "group", ID: "ops"}, []string{web.Calls}},
 		} {
-			f.Snapshot() // forgets what was told
+			f.Snapshot() // drops the queued events
 			feed <- test.change
 			synctest.Wait()
 			var got []string
@@ -272,7 +271,7 @@ func TestTellsOfWaitingCalls(t *testing.T) {
 				}
 				got = append(got, e.Kind)
 			}
-			soon, stop := context.WithTimeout(ctx, time.Second) // the bubble's
+			soon, stop := context.WithTimeout(ctx, time.Second) // the bubble's clock
 			e, err := f.Next(soon)
 			if stop(); err == nil {
 				got = append(got, e.Kind)
@@ -306,9 +305,8 @@ func (c changes) Watch(ctx context.Context, _ store.Seq) iter.Seq2[store.Change,
 	}
 }
 
-// TestHistory: a conversation as the page shows it, in the reader's language: a card
-// or a tool's line, what was made in place of a call behind it, what waits for its
-// turn at the end.
+// TestHistory: a conversation as the page shows it, in the reader's language: a card or a
+// tool's line, a call's replacement after it, and waiting messages at the end.
 func TestHistory(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	card := store.Card{Call: "C2", Tool: "box:send", Server: "box", By: "Ann", State: store.Pending, Args: json.RawMessage(`{"n":9007199254740993,"to":"a\u202eb"}`), Digest: strings.Repeat("ab", 32)}
@@ -351,8 +349,8 @@ said/T:k2 person`
 	}
 }
 
-// TestHistoryWithoutRecords: calls that the store has no record of are shown as they
-// ended, and none of them as running.
+// TestHistoryWithoutRecords: calls without a record are shown with their outcome, and never
+// as running.
 func TestHistoryWithoutRecords(t *testing.T) {
 	why := store.Textf("arguments don't fit %s: %s", "box:add", store.Textf("%s is required", "/text"))
 	asked := func(id, name, args string) store.ToolCall { return store.ToolCall{ID: id, Name: name, Args: args} }
