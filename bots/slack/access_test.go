@@ -13,7 +13,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// gateScene is a bot behind a setting of ours.
+// gateScene is a bot with a bots.access setting.
 type gateScene struct {
 	*Bot
 	t     *testing.T
@@ -38,7 +38,7 @@ func newGateScene(t *testing.T) *gateScene {
 
 func (s *gateScene) set(access string) { s.only.Store(&access) }
 
-// until waits until what nize told somebody fits.
+// until waits until nize's messages satisfy ok.
 func (s *gateScene) until(what string, ok func() bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -53,7 +53,7 @@ func (s *gateScene) until(what string, ok func() bool) {
 	}
 }
 
-// told counts what nize said to somebody in private that holds the text.
+// told returns how many of nize's private messages to a user contain the text.
 func (s *gateScene) told(user, text string) (n int) {
 	list := s.fake.Messages(s.fake.DMChannel(user))
 	for _, m := range append(list, s.fake.Ephemerals(slacktest.General, user)...) {
@@ -69,9 +69,9 @@ func (s *gateScene) known(user string) bool {
 	return err == nil
 }
 
-// Whom bots.access keeps out gets one private sentence a day, by whatever way
-// they come but for help, which always answers; no user is made of them and nobody is asked anything. A change holds
-// at once.
+// People excluded by bots.access get one private sentence a day, whatever they do except
+// asking for help, which is always answered; they become no users and no model is called. A
+// change takes effect at once.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	s := newGateScene(t)
@@ -115,7 +115,7 @@ func TestAccess(t *testing.T) {
 		t.Errorf("a card is brought to whom access keeps out, at %+v", at)
 	}
 
-	// It holds at once in the other direction, too, by name.
+	// The opposite change, by name, takes effect at once too.
 	s.set("user:" + ben.ID)
 	say(slacktest.Ben, "again")
 	s.heard.wait(t, 1)
@@ -133,9 +133,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A claim code is the operator's word: it works for a full member whom access
-// keeps out, who is an admin from then on; never for guests, and a wrong one
-// makes nobody a user.
+// A claim code comes from the operator: it makes a full member whom access excludes an
+// admin. It never works for guests, and a wrong code creates no user.
 func TestAccessClaim(t *testing.T) {
 	t.Parallel()
 	s := newGateScene(t)
@@ -172,8 +171,8 @@ func TestAccessClaim(t *testing.T) {
 	s.heard.wait(t, 1)
 }
 
-// A first contact, by whatever way, makes one member and says once what is kept;
-// several at once do so once, also over a restart.
+// The first contact, of any kind, creates one member and tells them once what data is kept;
+// several at once do so once, also across a restart.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	s := newGateScene(t)
@@ -229,7 +228,7 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// event hands the bot an event as Slack would of itself.
+// event sends the bot an event as Slack would.
 func (s *gateScene) event(id, team, through, event string) {
 	s.fake.SendRaw([]byte(`{"type":"events_api","envelope_id":"raw-` + id + `","payload":{"type":"event_callback","team_id":"` + team + `","context_team_id":"` + through + `","api_app_id":"A0NIZE","event_id":"` + id + `","event":` + event + `}}`))
 }
@@ -238,9 +237,9 @@ func mentionBy(user, channel, ts, text string) string {
 	return `{"type":"app_mention","channel":"` + channel + `","user":"` + user + `","ts":"` + ts + `","text":"<@` + slacktest.Bot + `> ` + text + `"}`
 }
 
-// In a channel that workspaces share an event may have happened in another one:
-// it is taken by whose installation of the app got it, and its author by who
-// they are. Bots without a bot_id are told nothing.
+// In a shared channel an event may have happened in another workspace: it is handled by the
+// installation that received it, with its author's own access. Bots without a bot_id get no
+// notice.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	s := newGateScene(t)
@@ -268,8 +267,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// Who becomes a guest may talk no more from then on, and is no less a user: they
-// may come back.
+// A person who becomes a guest loses access at once but stays a user: they may return.
 func TestBecomesGuest(t *testing.T) {
 	t.Parallel()
 	s := newGateScene(t)

@@ -12,15 +12,15 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// TestCheck: wrong tokens are told apart, and so is an app that is not as it
-// must be, before anything is kept.
+// TestCheck: wrong tokens and a wrongly configured app are detected before anything is
+// stored.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fake   slacktest.Options
 		off    bool // Socket Mode
 		bot    string
-		second string // "" are the right ones
+		second string // "" means the right one
 		want   string
 	}{
 		"right":               {},

@@ -17,8 +17,8 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// whole is a bot with a conversation, the scripted agent and the double of the
-// gateway behind it.
+// whole is a bot with a conversation, backed by the scripted agent and the double of the
+// gateway.
 type whole struct {
 	*Bot
 	t       *testing.T
@@ -28,7 +28,7 @@ type whole struct {
 	others  *deciders
 }
 
-// deciders brings every card to the people in it.
+// deciders sends every card to the people in it.
 type deciders struct {
 	store.DB
 	mu  sync.Mutex
@@ -85,7 +85,7 @@ func (w *whole) until(what string, ok func() bool) {
 	}
 }
 
-// sees waits for a message of the bot's in a thread that holds the text.
+// sees waits for a message of the bot in a thread that contains the text.
 func (w *whole) sees(in slacktest.Message, text string) (found slacktest.Message) {
 	w.t.Helper()
 	w.until(text, func() bool {
@@ -100,8 +100,8 @@ func (w *whole) sees(in slacktest.Message, text string) (found slacktest.Message
 	return found
 }
 
-// The agent view: prompts, session status through a call that waits, the title,
-// Slack's own Stop.
+// The agent view: prompts, the session status during a waiting call, the title, Slack's own
+// Stop.
 func TestAgentView(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
@@ -147,7 +147,7 @@ func TestAgentView(t *testing.T) {
 	}
 }
 
-// An app of the older assistant view: its line and its title.
+// An app with the older assistant view: its status line and its title.
 func TestAssistantView(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{Assistant: true})
@@ -159,8 +159,7 @@ func TestAssistantView(t *testing.T) {
 	w.until("a title", func() bool { return w.fake.Session(asked.Channel, asked.TS).Title == "say good morning to all" })
 }
 
-// Tools of a turn are one message, and its result is shown to who asked, and
-// to nobody else.
+// The tools of a turn share one message, and only the requester sees their results.
 func TestToolLines(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
@@ -188,7 +187,8 @@ func TestToolLines(t *testing.T) {
 	}
 }
 
-// Presses of others, of guests, twice, and of what was swapped: one decision.
+// Presses by others and by guests, repeated presses, and presses on a replaced card lead to
+// one decision.
 func TestPressesOfOthers(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
@@ -212,7 +212,7 @@ func TestPressesOfOthers(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 100 {
-		wg.Go(func() { _ = w.fake.Press(ctx, slacktest.Ann, card, "Run") }) // the button may be gone already
+		wg.Go(func() { _ = w.fake.Press(ctx, slacktest.Ann, card, "Run") }) // the button may no longer exist
 	}
 	wg.Wait()
 	w.sees(asked, "toolbox:greet is done")
@@ -221,8 +221,8 @@ func TestPressesOfOthers(t *testing.T) {
 	}
 }
 
-// Somebody else who decides has the card in private: it works there, and both
-// copies tell the end.
+// Another person who may decide gets the card in private: its button works, and both copies
+// show the outcome.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
@@ -234,7 +234,7 @@ func TestCopies(t *testing.T) {
 	if err := w.db.PutUser(t.Context(), store.System, ben); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.db.RecordPrivacyNotice(t.Context(), store.System, ben.ID); err != nil { // no welcome beside the copies
+	if err := w.db.RecordPrivacyNotice(t.Context(), store.System, ben.ID); err != nil { // no welcome message beside the copies
 		t.Fatal(err)
 	}
 	w.others.mu.Lock()

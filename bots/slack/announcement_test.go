@@ -9,8 +9,8 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// An alert of which nobody knows whether it got there is found, by the process
-// that sent it and by the next one, and what is told later is told anew.
+// An alert whose post may have succeeded is found by the process that sent it and by the
+// next one; a later alert is posted anew.
 func TestAnnouncedOnce(t *testing.T) {
 	t.Parallel()
 	fake, db := startFake(t, slacktest.Options{Unlimited: true}), databasetest.Open(t)

@@ -8,9 +8,9 @@ import (
 	"nize/store"
 )
 
-// After a restart each card that waits is looked at: one that says already what
-// it would be made to say is not edited, nor is its session's status set again.
-// What became of an edit without an answer is not known, so it is made again.
+// After a restart each waiting card is checked: if it already shows the right content, it
+// isn't edited, nor is its session's status set again. An edit without a response is
+// uncertain, so it is repeated.
 func TestCardDrawnOnce(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
@@ -79,13 +79,13 @@ func TestCardDrawnOnce(t *testing.T) {
 	}
 }
 
-// placed waits for what is noted with its owner under a name.
+// placed waits for the place recorded with its owner under a name.
 func (w *whole) placed(owner, name string) (at store.Address) {
 	w.t.Helper()
 	w.until(name+" is noted", func() bool {
 		var err error
 		at, err = w.db.GetPlace(w.t.Context(), owner, name)
-		w.fake.Look(slacktest.Ann, slacktest.General, "") // has the fake ask again
+		w.fake.Look(slacktest.Ann, slacktest.General, "") // makes the fake check again
 		return err == nil && (at.Message != "" || name == "suspended")
 	})
 	return at

@@ -14,7 +14,7 @@ import (
 	"nize/store"
 )
 
-// oneCall is a store of which one call is asked.
+// oneCall is a store with one call.
 type oneCall struct {
 	bots.Calls
 	call store.Call
@@ -22,8 +22,8 @@ type oneCall struct {
 
 func (o oneCall) GetCall(context.Context, string) (store.Call, error) { return o.call, nil }
 
-// TestMisfit: what the tool does not take is said below the field that it is
-// about, in the reader's language.
+// TestMisfit: an argument that the tool rejects is reported below its field, in the
+// reader's language.
 func TestMisfit(t *testing.T) {
 	t.Parallel()
 	var asked string

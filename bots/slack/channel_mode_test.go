@@ -11,13 +11,13 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// ear is a bot that only notes what it hears, in a channel of some mode.
+// ear is a bot that only records what it hears, in a channel with a given mode.
 type ear struct {
 	t    *testing.T
 	fake *slacktest.Server
 	db   store.DB
 	h    *heard
-	root string // the thread in which is spoken, "" for none
+	root string // the thread of the messages, "" for none
 }
 
 func newEar(t *testing.T, mode string) *ear {
@@ -40,7 +40,7 @@ func (e *ear) mode(mode string) {
 
 func (e *ear) say(user, text string) slacktest.Message { return e.post(user, text, "") }
 
-// post says something whose text and blocks may differ.
+// post posts a message whose text and blocks may differ.
 func (e *ear) post(user, text, blocks string) slacktest.Message {
 	e.t.Helper()
 	said := slacktest.Said{User: user, Channel: slacktest.General, Text: text, Thread: e.root}
@@ -54,8 +54,8 @@ func (e *ear) post(user, text, blocks string) slacktest.Message {
 	return m
 }
 
-// upTo waits until the last of those was heard, which addresses nize, and
-// compares all that was heard in the thread: there one follows the other.
+// upTo waits until the last of these, which addresses nize, was heard, and compares
+// everything heard in the thread, where messages stay in order.
 func (e *ear) upTo(want ...string) {
 	e.t.Helper()
 	for !slices.Contains(e.h.texts(), want[len(want)-1]) {
@@ -72,7 +72,7 @@ func richText(element string) string {
 	return `[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[` + element + `,{"type":"text","text":" look"}]}]}]`
 }
 
-// Which messages of a thread are answered that don't address nize.
+// Which messages of a thread are answered although they don't address nize.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -148,15 +148,15 @@ func TestModes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := newEar(t, c.mode)
 			e.root = e.say(slacktest.Ann, called+"begin").TS
-			c.talk(e) // at once: the conversation may only be beginning
+			c.talk(e) // at once: the conversation may only be starting
 			e.say(slacktest.Cho, called+"end")
 			e.upTo(append(append([]string{"begin"}, c.heard...), "end")...)
 		})
 	}
 }
 
-// A mode that changes holds from the next message on, in threads that nize was
-// never in too; who wrote before it changed counts.
+// A changed mode applies from the next message on, also in threads in which nize never was;
+// authors before the change count.
 func TestModeChanges(t *testing.T) {
 	t.Parallel()
 	e := newEar(t, store.ModeMention)
@@ -164,7 +164,7 @@ func TestModeChanges(t *testing.T) {
 	e.say(slacktest.Ann, "<!channel> hello")
 	e.root = e.say(slacktest.Ann, called+"begin").TS
 	e.say(slacktest.Ben, "in between")
-	e.say(slacktest.Cho, called+"help") // answered after what was said before
+	e.say(slacktest.Cho, called+"help") // answered after the earlier messages
 	told := func() bool { return len(e.fake.Ephemerals(slacktest.General, slacktest.Cho)) > 0 }
 	if err := e.fake.Wait(t.Context(), told); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// Who is in a channel and who runs it, as Slack has it: leaving counts, guests
-// and people whom nize does not know do not.
+// Members and admins of a channel as Slack has them: departures count; guests and people
+// unknown to nize are not included.
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -55,9 +55,9 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// What somebody may decide counts as they are at that moment: of who became a
-// guest, or no admin of the workspace any more, neither a word nor a press does,
-// though Slack's events did not tell.
+// A person's rights are those at the moment of the decision: after they became a guest, or
+// ceased to be a workspace admin, neither a command nor a press of theirs works, even
+// without an event from Slack.
 func TestDecidesAsTheyAre(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -117,7 +117,7 @@ func TestDecidesAsTheyAre(t *testing.T) {
 		t.Fatalf("admins %v, %v", admins, err)
 	}
 	become(slacktest.Ann, func(u *slacktest.User) { u.Admin, u.Guest = false, true })
-	if _, err := b.Current().people.Who(ctx, slacktest.Ann, people.Fresh); err != nil { // as for each press
+	if _, err := b.Current().people.Who(ctx, slacktest.Ann, people.Fresh); err != nil { // as before each press
 		t.Fatal(err)
 	}
 	if admins, err := b.Admins(ctx, at); err != nil || slices.Contains(admins, ann.ID) {

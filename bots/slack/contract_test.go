@@ -24,16 +24,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait for limits, and for links to come back: more of them run at
-	// once than there are cores.
+	// These tests wait for limits and reconnections, so more of them run at once than there
+	// are cores.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// startFake starts a Slack that has time: how soon nize acknowledges is what one
-// test is for, and a machine that does something else must not fail the others.
+// startFake starts a Slack with a long patience: one test checks how soon nize
+// acknowledges, and a busy machine must not fail the others.
 func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
 	t.Helper()
 	o.Patience = cmp.Or(o.Patience, time.Minute)
@@ -41,7 +41,7 @@ func startFake(t *testing.T, o slacktest.Options) *slacktest.Server {
 	return fake
 }
 
-// short is a wait that Slack's limits don't need in a test.
+// short replaces waits for Slack's limits.
 func short(ctx context.Context, _ time.Duration) error { return queue.Sleep(ctx, 2*time.Millisecond) }
 
 func newBot(t *testing.T, fake *slacktest.Server, db store.DB, o Options) *Bot {
@@ -54,7 +54,7 @@ func storeOf(db store.DB) Store {
 	return Store{Inbox: db, Threads: db, People: db, Posts: db, Attachments: db}
 }
 
-// connectedBot is a bot with an account of that second token.
+// connectedBot returns a bot with an account that uses that second token.
 func connectedBot(t *testing.T, fake *slacktest.Server, o Options, second string) *Bot {
 	t.Helper()
 	o.Config = store.Defaults{"slack.api_url": fake.APIURL()}
@@ -75,25 +75,25 @@ func connectedBot(t *testing.T, fake *slacktest.Server, o Options, second string
 	return b
 }
 
-// stand is a Bot with the doubles behind it, in a thread of the fake's.
+// stand is a Bot with its doubles, in a thread of the fake.
 type stand struct {
 	*Bot
 	t      *testing.T
 	fake   *slacktest.Server
 	root   slacktest.Message
-	opened atomic.Int64 // links, before Run ran
-	up     atomic.Bool  // Run runs
-	raw    atomic.Int64 // presses without a button, each another one
+	opened atomic.Int64 // links opened before Run
+	up     atomic.Bool  // Run is running
+	raw    atomic.Int64 // counter that makes presses without a button distinct
 
-	dialogs sync.Mutex // a person fills in one after the other
+	dialogs sync.Mutex // a person fills in one at a time
 
 	presses botstest.Presses
 
 	mu     sync.Mutex
-	events map[string]int // by key: how many events there were before it was said
+	events map[string]int // keyed by message key: number of events before it was said
 }
 
-// Run lets what notes presses in between.
+// Run inserts the recorder of presses.
 func (s *stand) Run(ctx context.Context, h bots.Handler) error {
 	s.opened.Store(int64(s.fake.Stats().Opened))
 	s.up.Store(true)
@@ -146,9 +146,9 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 			return s.presses.Result(ctx, call)
 		}
 	}
-	// The card shows no button any more: the press was under way.
+	// The card no longer shows a button: the press was in flight.
 	if verb == bots.VerbNever {
-		verb = bots.VerbDecline // what needs no dialog
+		verb = bots.VerbDecline // a button without a dialog
 	}
 	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
 		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:16])
@@ -196,8 +196,7 @@ func (s *stand) Shared() map[string][]byte {
 	return files
 }
 
-// readMessage turns what stands in Slack back into what was shown, from the
-// plain form alone.
+// readMessage reconstructs what was shown from a Slack message's plain form.
 func readMessage(t *testing.T, m slacktest.Message) store.Message {
 	text := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(m.Text)
 	switch {
@@ -225,7 +224,7 @@ func readMessage(t *testing.T, m slacktest.Message) store.Message {
 			}
 		}
 		if v, ok := strings.CutPrefix(line, "  "); ok && !strings.HasPrefix(v, "|") {
-			args = append(args, v) // short ones, as the script's are
+			args = append(args, v) // short ones, like those of the script
 		}
 		if v, ok := strings.CutPrefix(line, "digest: "); ok {
 			card.Digest = v + strings.Repeat("0", 16)
@@ -235,7 +234,7 @@ func readMessage(t *testing.T, m slacktest.Message) store.Message {
 	return store.Message{ID: m.TS, Kind: store.CardMessage, Card: &card}
 }
 
-// The script that every platform passes.
+// The contract test for platforms.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	var db store.DB
@@ -256,7 +255,7 @@ func TestContract(t *testing.T) {
 	}.Run(t)
 }
 
-// testLog writes to the test's own output.
+// testLog logs to the test's output.
 func testLog(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
 
 var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -11,7 +11,7 @@ import (
 	"nize/store"
 )
 
-// admin makes somebody of the workspace an admin who gets copies.
+// admin makes a user of the workspace an admin who gets copies.
 func (w *whole) admin(id string) store.User {
 	w.t.Helper()
 	u, err := w.db.EnsureUser(w.t.Context(), "slack:"+slacktest.Team+":"+id, id, store.Member)
@@ -28,8 +28,8 @@ func (w *whole) admin(id string) store.User {
 	return u
 }
 
-// Who decides is reminded once, in private and in their language, and so is the
-// conversation; who can't be reached takes nobody's place.
+// An approver is reminded once, in private and in their language, and so is the
+// conversation; people who can't be reached don't count towards the limit.
 func TestReminders(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{})
@@ -50,11 +50,11 @@ func TestReminders(t *testing.T) {
 	w.until("Cho's copy", func() bool { return len(w.fake.Messages(private)) == 1 })
 	w.until("its place is noted", func() bool {
 		places, err := w.db.ListPlaces(context.WithoutCancel(t.Context()), call)
-		w.fake.Look(slacktest.Ann, slacktest.General, "") // has the fake ask again
+		w.fake.Look(slacktest.Ann, slacktest.General, "") // makes the fake check again
 		return err == nil && slices.ContainsFunc([]store.Address{places["copy/"+w.others.ids[6]]}, func(at store.Address) bool { return at.Message != "" })
 	})
 	for range 3 {
-		_, _ = w.db.Remind(t.Context(), call) // the store tells of it once
+		_, _ = w.db.Remind(t.Context(), call) // the store reports it once
 	}
 	w.sees(asked, "is still waiting for approval")
 	w.until("Cho's reminder", func() bool {

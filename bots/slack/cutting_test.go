@@ -11,8 +11,8 @@ import (
 	"nize/store"
 )
 
-// A long answer is streamed into messages that each stand alone, and a restart
-// in between cuts it alike.
+// A long answer is streamed in messages that are complete by themselves, and a restart in
+// between splits it in the same places.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -48,8 +48,8 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// Who presses Slack's Stop ends the stream before nize hears of it: what is
-// still said then goes into that message, and no new one begins.
+// A press on Slack's Stop ends the stream before nize receives the event: the rest of the
+// text goes into that message, and no new one begins.
 func TestStoppedStream(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -76,8 +76,8 @@ func TestStoppedStream(t *testing.T) {
 	}
 }
 
-// undressed is what the thread says of a text, without what makes each message
-// of it readable alone.
+// undressed returns the text in the thread without what makes each message complete by
+// itself.
 func undressed(fake *slacktest.Server, root slacktest.Message, text string) string {
 	var shown []string
 	for _, m := range fake.Thread(root.Channel, root.TS) {
@@ -88,8 +88,8 @@ func undressed(fake *slacktest.Server, root slacktest.Message, text string) stri
 	return undress("", shown, text)
 }
 
-// undress reads messages as a continuation of said. A text may go on as a code
-// block would be closed, so both readings are tried.
+// undress reads messages as a continuation of said. A text may continue with what would
+// close a code block, so both readings are tried.
 func undress(said string, shown []string, text string) string {
 	if len(shown) == 0 {
 		return said
@@ -108,7 +108,8 @@ func undress(said string, shown []string, text string) string {
 	return undress(said+body, shown[1:], text)
 }
 
-// sample is an answer of over 30,000 characters with what a cut may go through.
+// sample returns an answer of over 30,000 characters with constructs that a split may go
+// through.
 func sample() string {
 	var b strings.Builder
 	b.WriteString("# Report\n\nSome *words*, 1 < 2.\n\n| name | size |\n|---|--:|\n")

@@ -13,7 +13,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// quotes are what was heard of others, one a line.
+// quotes returns the quotes of an inbound message, one per line.
 func quotes(in store.Inbound) []string {
 	var out []string
 	if in.Earlier == nil {
@@ -39,8 +39,8 @@ func sameLines(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// Who mentions nize in a thread brings what others wrote there, once, with who
-// said what; nize's own words are no part of it.
+// A mention of nize in a thread includes the earlier messages of others, once, with their
+// authors, but not nize's own.
 func TestEarlier(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -76,13 +76,13 @@ func TestEarlier(t *testing.T) {
 	if q := h.last().Earlier.Quotes[1]; q.Identity != "slack:T0FAKE:U0BEN" || q.At.IsZero() || q.Bot {
 		t.Errorf("quote %+v", q)
 	}
-	// nize answers, and others go on.
+	// nize answers, and the others continue.
 	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: slacktest.General, Thread: root.TS}
 	if _, err := b.Post(t.Context(), at, store.Message{ID: "x", Kind: store.NoticeMessage, Text: "for Ann alone", Final: true}); err != nil {
 		t.Fatal(err)
 	}
 	post(in(slacktest.Cho, "I did"))
-	if err := fake.Edit(first, "who "+mention+" broke it?"); err != nil { // an edit says nothing to nize
+	if err := fake.Edit(first, "who "+mention+" broke it?"); err != nil { // an edit is not a message to nize
 		t.Fatal(err)
 	}
 	gone := post(in(slacktest.Cho, "a secret"))
@@ -107,7 +107,7 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
-// A long thread brings its newest messages and says how many are left out.
+// A long thread includes its newest messages and says how many are left out.
 func TestEarlierLong(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -150,7 +150,7 @@ func TestEarlierLong(t *testing.T) {
 	}
 }
 
-// What can't be looked up is told as unknown, and the message is heard.
+// What can't be looked up is reported as unknown, and the message is still heard.
 func TestEarlierUnread(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]slacktest.Fault{
@@ -177,7 +177,7 @@ func TestEarlierUnread(t *testing.T) {
 	}
 }
 
-// A message that is forwarded to nize is a quote of who wrote it.
+// A forwarded message is a quote of its author.
 func TestForwarded(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})

@@ -26,26 +26,26 @@ func picture(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// last is what was heard last.
+// last returns the last message heard.
 func (h *heard) last() store.Inbound {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.list[len(h.list)-1]
 }
 
-// stranger is a server that is not Slack's, and counts who comes.
+// stranger is a server outside Slack that counts its visits.
 func stranger(t *testing.T) (url string, visits *atomic.Int64) {
 	t.Helper()
 	visits = new(atomic.Int64)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		visits.Add(1)
-		_, _ = w.Write([]byte("hello")) // the client is gone
+		_, _ = w.Write([]byte("hello")) // an error means that the client is gone
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL, visits
 }
 
-// wasTold waits until nize told somebody something that has all of these parts.
+// wasTold waits for a private message of nize that contains all of these parts.
 func wasTold(t *testing.T, fake *slacktest.Server, channel, user string, parts ...string) {
 	t.Helper()
 	found := func() bool {
@@ -58,8 +58,8 @@ func wasTold(t *testing.T, fake *slacktest.Server, channel, user string, parts .
 	}
 }
 
-// Files of a message are read by their content, and the person is told of what
-// was not; the bot token goes to Slack alone.
+// Files of a message are read by their content, and the person is told which were not; only
+// Slack gets the bot token.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -110,7 +110,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A message of a file alone is a message; too many files are not read.
+// A message with only a file is a message; files over the limit are not read.
 func TestFilesAlone(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -140,8 +140,8 @@ func TestFilesAlone(t *testing.T) {
 	}
 }
 
-// What passes is tried again; a page to sign in on, a broken or an endless body
-// is no file.
+// Temporary failures are retried; a sign-in page and a broken or endless body are not
+// accepted as files.
 func TestFileFaults(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})

@@ -10,7 +10,7 @@ import (
 
 type noFiller struct{ bots.Filler }
 
-// A dialog whose hidden part is not ours is refused and nothing else.
+// A dialog with a forged hidden part is refused without other effects.
 func FuzzFilled(f *testing.F) {
 	f.Add(`{"command":"set","channel":"C1","was":{"mode":"00000000"}}`, "form:set")
 	f.Add(`{"command":"help","channel":"C1"}`, "form:help")

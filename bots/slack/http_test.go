@@ -18,12 +18,12 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// heard is a handler that keeps what it is given.
+// heard is a handler that records what it gets.
 type heard struct {
 	nobody
 	mu   sync.Mutex
 	list []store.Inbound
-	more chan struct{} // holds a signal for each message
+	more chan struct{} // gets a signal for each message
 }
 
 func newHeard() *heard { return &heard{more: make(chan struct{}, 4096)} }
@@ -64,7 +64,7 @@ func (h *heard) wait(t *testing.T, n int) {
 	}
 }
 
-// HTTP mode: signed requests come in, others do not, and a replay neither.
+// HTTP mode accepts signed requests, and neither others nor replays.
 func TestHTTPMode(t *testing.T) {
 	t.Parallel()
 	h := newHeard()
@@ -114,7 +114,7 @@ func TestHTTPMode(t *testing.T) {
 	}
 }
 
-// That Slack leaves out events is told to the operator, and acknowledged.
+// If Slack drops events, the operator is told, and the notice is acknowledged.
 func TestEventsLimited(t *testing.T) {
 	t.Parallel()
 	h := newHeard()
@@ -159,7 +159,7 @@ func newHTTPBot(t *testing.T, fake *slacktest.Server, o Options, h *heard) *Bot 
 	return b
 }
 
-// Neither a frame nor the body of a request ends the process.
+// Neither a frame nor a request's body crashes the process.
 func FuzzPayload(f *testing.F) {
 	f.Add([]byte(`{"envelope_id":"e","type":"events_api","payload":{"type":"event_callback"}}`))
 	f.Add([]byte(`command=%2Fnize&text=help&user_id=U1&team_id=T1&channel_id=C1`))

@@ -16,8 +16,8 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// Every event three times, in random order, over a dropped link: each message
-// is heard once.
+// If every event arrives three times, in random order and across a dropped link, each
+// message is heard once.
 func TestEventsThrice(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, RetryAfter: []time.Duration{0, 0, 0}})
@@ -56,7 +56,7 @@ func TestEventsThrice(t *testing.T) {
 	}
 }
 
-// stalled hears nothing before it is let.
+// stalled hears nothing until it is released.
 type stalled struct {
 	*heard
 	hold chan struct{}
@@ -71,9 +71,9 @@ func (s *stalled) Message(ctx context.Context, in store.Inbound) (bool, error) {
 	return s.heard.Message(ctx, in)
 }
 
-// A stalled model costs no acknowledgement: 400 events at 200 a second are all
-// acknowledged, at the first try, while nothing is worked off. How long each takes
-// is the machine's and stands in the log.
+// A stalled model doesn't delay acknowledgements: 400 events at 200 a second are all
+// acknowledged at the first attempt while nothing is processed. The log has the durations,
+// which depend on the machine.
 func TestAcksWhileStalled(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -105,7 +105,7 @@ func TestAcksWhileStalled(t *testing.T) {
 	h.wait(t, messages)
 }
 
-// Whom nize answers: follow mode, mute, others, bots, guests, broadcasts.
+// Which messages nize answers: follow mode, mute, other people, bots, guests, broadcasts.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -131,21 +131,21 @@ func TestFollow(t *testing.T) {
 	mention := "<@" + slacktest.Bot + "> "
 	root := say(slacktest.Ann, mention+"one", nil)
 	h.wait(t, 1)
-	say(slacktest.Ann, "two", &root)                           // follows
-	say(slacktest.Ann, "for <@"+slacktest.Ben+"> only", &root) // somebody else
-	say(slacktest.Ann, "<!here> three", &root)                 // everybody
+	say(slacktest.Ann, "two", &root)                           // followed
+	say(slacktest.Ann, "for <@"+slacktest.Ben+"> only", &root) // for another person
+	say(slacktest.Ann, "<!here> three", &root)                 // for everybody
 	say(slacktest.Ben, "nobody asked nize", &root)             // another person: nize stops following
 	say(slacktest.Ann, "four", &root)                          // so this is between them
 	say(slacktest.Ann, mention+"five", &root)                  // until it is addressed again
 	say(slacktest.Ann, "six", &root)                           // follows again
 	say(slacktest.Ann, mention+"mute", &root)                  // a command
-	say(slacktest.Ann, "seven", &root)                         // muted
-	say(slacktest.Ann, "talk to the channel", nil)             // nobody's business
-	say(slacktest.OtherBot, mention+"I am a bot", nil)         // bots are not answered
+	say(slacktest.Ann, "seven", &root)                         // while muted
+	say(slacktest.Ann, "talk to the channel", nil)             // not for nize
+	say(slacktest.OtherBot, mention+"I am a bot", nil)         // bots get no answer
 	say(slacktest.Guest, mention+"I am a guest", nil)          // no access
-	say(slacktest.Guest, mention+"I am still a guest", nil)    // told once a day
-	say(slacktest.Ann, mention+"usag", nil)                    // no command of these: a question
-	last := say(slacktest.Ann, mention+"helo", nil)            // a near miss
+	say(slacktest.Guest, mention+"I am still a guest", nil)    // reported once a day
+	say(slacktest.Ann, mention+"usag", nil)                    // not a command: a question
+	last := say(slacktest.Ann, mention+"helo", nil)            // a misspelt command
 	if _, err := fake.Post(slacktest.Said{User: slacktest.Ann, Channel: slacktest.General, Text: "hidden", Blocks: json.RawMessage(`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"user","user_id":"U0NIZE"},{"type":"text","text":" in a block"}]}]}]`)}); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestFollow(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// Slack shows what one person alone reads in a thread only where that has replies.
+	// Slack shows ephemeral messages in a thread only if it has replies.
 	for _, m := range fake.Ephemerals(slacktest.General, slacktest.Ann) {
 		if in := m.ThreadTS; in != "" && len(fake.Thread(slacktest.General, in)) < 2 {
 			t.Errorf("nobody sees %q below %s", m.Text, in)

@@ -12,9 +12,9 @@ import (
 	"nize/bots/slack/slacktest"
 )
 
-// What addresses nize and what only looks so: code, edits, deletions. It is
-// told from the messages themselves: without app_mention, which is Slack's own
-// word that nize is meant.
+// Messages that address nize, and those that only look so: code, edits, deletions. This is
+// decided from the messages themselves, without app_mention, in which Slack says that nize
+// is meant.
 func TestMentions(t *testing.T) {
 	t.Parallel()
 	events := slices.DeleteFunc(slices.Clone(slacktest.Events), func(e string) bool { return e == "app_mention" })
@@ -67,7 +67,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// The longest message that Slack takes, and one that mentions ten thousand.
+// The longest message that Slack accepts, and one with ten thousand mentions.
 func TestLongMessages(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})

@@ -15,13 +15,13 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// undone is an inbox of a process that dies before it notes what is done.
+// undone is an inbox of a process that dies before it marks items as done.
 type undone struct{ store.Inbox }
 
 func (undone) Done(context.Context, string) error { return errors.New("killed") }
 
-// What is said about what somebody did stands there once: where the answer to a post
-// was lost, and where the process died before it noted that it was said.
+// A reply to a person's action is posted once, even if the response to a post was lost, or
+// the process died before it recorded the reply.
 func TestSaidOnce(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -53,7 +53,7 @@ func TestSaidOnce(t *testing.T) {
 		o := Options{Commands: commands, Store: storeOf(db)}
 		o.Store.Inbox = undone{db}
 		linkedBot(t, fake, o, newHeard())
-		fake.Fail("chat.postMessage", slacktest.Fault{Status: 502, After: true, Times: len(asks) + 1}) // one for the welcome
+		fake.Fail("chat.postMessage", slacktest.Fault{Status: 502, After: true, Times: len(asks) + 1}) // one for the welcome message
 		for _, text := range []string{"count", "offer"} {
 			if _, err := fake.DM(slacktest.Ann, text); err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func TestSaidOnce(t *testing.T) {
 	h := newHeard()
 	runBot(t, fake, Options{Commands: commands, Store: storeOf(db)}, h)
 	h.wait(t, 1) // the question
-	for {        // all is worked off
+	for {        // all items are processed
 		items, err := db.Pending(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestSaidOnce(t *testing.T) {
 	}
 }
 
-// The file of a card stands there once, too.
+// A card's file is posted once, too.
 func TestFileOnce(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -132,7 +132,7 @@ func TestFileOnce(t *testing.T) {
 				t.Errorf("%d files stand there", n)
 			}
 		})
-		// As if the process had died before it noted the file.
+		// As if the process had died before it recorded the file.
 		th, err := db.FindThread(t.Context(), at)
 		if err != nil {
 			t.Fatal(err)

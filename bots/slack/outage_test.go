@@ -18,8 +18,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// outages are the ways in which Slack, or what stands before it, fails for a
-// while.
+// outages are ways in which Slack, or a gateway in front of it, fails for a while.
 var outages = map[string]slacktest.Fault{
 	"status":            {Status: http.StatusBadGateway},
 	"page":              {Body: "<html><body>Sign in</body></html>"},
@@ -34,7 +33,7 @@ var outages = map[string]slacktest.Fault{
 	"limit, other word": {Error: "rate_limited"},
 }
 
-// What was acknowledged is worked on, however Slack's methods fail meanwhile.
+// Acknowledged items are processed, however Slack's methods fail in the meantime.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for name, fault := range outages {
@@ -42,7 +41,7 @@ func TestOutage(t *testing.T) {
 			fake := startFake(t, slacktest.Options{Unlimited: true})
 			h := newHeard()
 			runBot(t, fake, Options{}, h)
-			fault.Times = 12 // far over a quarter of a minute, at the pauses that are made
+			fault.Times = 12 // over a quarter of a minute with these pauses
 			fake.Fail("users.info", fault)
 			if _, err := fake.Mention(slacktest.Ann, slacktest.General, "are you there?"); err != nil {
 				t.Fatal(err)
@@ -52,7 +51,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// However long Slack asks to wait, nothing is sent before.
+// However long Slack asks to wait, nothing is sent earlier.
 func TestLongLimit(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -84,7 +83,7 @@ func TestLongLimit(t *testing.T) {
 	}
 }
 
-// Who connects is told at once that Slack can't be asked, and why.
+// While connecting, the operator learns at once that Slack can't be reached, and why.
 func TestCheckWithoutSlack(t *testing.T) {
 	t.Parallel()
 	var visits int

@@ -8,8 +8,8 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// Where somebody reads alone has one head for each thread, also where the answer
-// to its post was lost, or a process ended before it noted where it stands.
+// A person's private place has one first message for each thread, even if the response to
+// its post was lost, or a process ended before it recorded the place.
 func TestAsideHead(t *testing.T) {
 	t.Parallel()
 	fake, db := startFake(t, slacktest.Options{Unlimited: true}), databasetest.Open(t)

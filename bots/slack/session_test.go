@@ -12,7 +12,7 @@ import (
 	"nize/store"
 )
 
-// asks stores an ask that waits, as a program of the user's made it over HTTP.
+// asks stores a waiting call, as made by a program of the user over HTTP.
 func (w *whole) asks(u store.User, session, command string) store.Call {
 	w.t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
@@ -48,9 +48,9 @@ func (w *whole) copyOf(channel string, c store.Call) (found slacktest.Message) {
 	return found
 }
 
-// TestAsksOfOneSession: whoever asked over HTTP gets the card in private, and those of
-// one session stand below the first one, also where they came at once. A button there
-// works. Who deletes the thread gets the next card outside it.
+// TestAsksOfOneSession: a requester over HTTP gets the card in private. The cards of one
+// session are below the first one, even if they arrived at once, and their buttons work. If
+// the thread is deleted, the next card is outside it.
 func TestAsksOfOneSession(t *testing.T) {
 	t.Parallel()
 	w := startWhole(t, slacktest.Options{})

@@ -8,8 +8,8 @@ import (
 	"nize/store"
 )
 
-// A question about a message goes below it where nize is, with the message as
-// it was, however long; the same message may be asked about again.
+// A question about a message is asked below it if nize is in the channel, with the message
+// unchanged, however long; a second question about the same message is possible.
 func TestShortcut(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -42,13 +42,13 @@ func TestShortcut(t *testing.T) {
 			t.Errorf("heard %.200q about %.100q", in.Text, got)
 		}
 	}
-	// The others see what is answered there.
+	// Other readers see the question.
 	if list := fake.Thread(m.Channel, m.TS); len(list) != 3 || !strings.Contains(list[1].Text, "what is that?") {
 		t.Errorf("the thread has %d messages", len(list))
 	}
 }
 
-// asks asks by the shortcut.
+// asks asks a question with the shortcut.
 func asks(t *testing.T, fake *slacktest.Server, m slacktest.Message, question string) {
 	t.Helper()
 	asksAs(t, fake, slacktest.Ann, m, question)
@@ -67,8 +67,8 @@ func asksAs(t *testing.T, fake *slacktest.Server, who string, m slacktest.Messag
 	}
 }
 
-// Who is in several workspaces of an organization sends dialogs in as from the
-// one that they come from; they are heard, and answered, as a member of this one.
+// A person in several workspaces of an organization submits dialogs from their home
+// workspace; they are heard and answered as a member of this one.
 func TestShortcutOfGrid(t *testing.T) {
 	t.Parallel()
 	const gia = "U0GIA"
@@ -98,8 +98,8 @@ func TestShortcutOfGrid(t *testing.T) {
 	}
 }
 
-// The message that the shortcut is about comes as a quote of its author, with
-// its files, in the channel and where nize is not.
+// The message of the shortcut becomes a quote of its author, with its files, in the channel
+// and in conversations without nize.
 func TestShortcutBrings(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})

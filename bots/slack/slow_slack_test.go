@@ -12,7 +12,7 @@ import (
 	"nize/bots/slack/slacktest"
 )
 
-// heldFiller is a dialog of one field; what it does is counted.
+// heldFiller is a dialog with one field that counts its submissions.
 type heldFiller struct{ filled *atomic.Int64 }
 
 func (heldFiller) Form(context.Context, bots.Asked) (*bots.Form, error) {
@@ -28,7 +28,7 @@ func (f heldFiller) Fill(context.Context, bots.Asked, map[string][]string) (bots
 	return bots.Said("it is set"), nil
 }
 
-// linkedBot is runBot that returns once people can press.
+// linkedBot is runBot that returns after the bot's link is open.
 func linkedBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) {
 	t.Helper()
 	runBot(t, fake, o, h)
@@ -37,7 +37,7 @@ func linkedBot(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler) 
 	}
 }
 
-// says waits until somebody alone reads text in #general, as often as that.
+// says waits until a user has that many ephemeral messages with text in #general.
 func says(t *testing.T, fake *slacktest.Server, user, text string, times int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -55,11 +55,11 @@ func says(t *testing.T, fake *slacktest.Server, user, text string, times int) {
 	}
 }
 
-// While it is looked up who sent a dialog in, and Slack does not say, everything
-// else is acknowledged, and so is the dialog.
+// While Slack delays the lookup of a dialog's submitter, everything else is acknowledged,
+// and so is the dialog.
 func TestSlowCheck(t *testing.T) {
 	t.Parallel()
-	// Far above the time that a look at a dialog may take, and below that of a call.
+	// Far above the time limit for checking a dialog, and below that of a call.
 	fake := startFake(t, slacktest.Options{Unlimited: true, Patience: 15 * time.Second})
 	h, commands := newHeard(), &bots.Commands{}
 	var filled, later atomic.Int64
@@ -72,7 +72,7 @@ func TestSlowCheck(t *testing.T) {
 	if err := fake.Wait(t.Context(), func() bool { return len(fake.Views(slacktest.Ben)) == 1 }); err != nil {
 		t.Fatal(err)
 	}
-	later.Store(int64(2 * people.Recent)) // what is known of Ben is old
+	later.Store(int64(2 * people.Recent)) // the cached data about Ben is too old
 	before := fake.Stats().Calls["users.info"]
 	fake.Fail("users.info", slacktest.Fault{Hang: true})
 	submitted := make(chan error, 1)
@@ -95,7 +95,7 @@ func TestSlowCheck(t *testing.T) {
 	}
 }
 
-// A command whose answer does not get through at once has run once.
+// A command whose reply isn't delivered at once has run once.
 func TestCommandRunsOnce(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -125,7 +125,7 @@ func TestCommandRunsOnce(t *testing.T) {
 	}
 }
 
-// Whose dialog could not be opened in time is told so.
+// If a dialog can't be opened in time, its person is told.
 func TestDialogLate(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})

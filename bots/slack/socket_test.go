@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestBackoff: a link that lived is made again at once, however often it is
-// dropped; only links that don't come about wait, from the third in a row on.
+// TestBackoff: a link that lasted is replaced at once, however often it is dropped; only
+// repeatedly failing attempts wait, from the third on.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	var b attempts
@@ -21,7 +21,7 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 	for range 100 {
-		if got := b.after(true, firstPause); got > lastPause { // greeted and cut in the same breath
+		if got := b.after(true, firstPause); got > lastPause { // accepted and cut immediately
 			t.Fatalf("it waits %v", got)
 		}
 	}

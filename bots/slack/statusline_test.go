@@ -14,8 +14,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// startQuiet is a bot in a bubble, to which nothing comes, with a conversation
-// that somebody began.
+// startQuiet returns a bot in a bubble that gets no events, with a conversation.
 func startQuiet(t *testing.T, o slacktest.Options) (*slacktest.Server, *Bot, func(slacktest.Message) store.Address) {
 	t.Helper()
 	pipe := chattest.NewPipe()
@@ -43,10 +42,9 @@ func startQuiet(t *testing.T, o slacktest.Options) (*slacktest.Server, *Bot, fun
 	}
 }
 
-// The line of an older assistant's thread stands for as long as nize works,
-// although Slack takes it away after two minutes and with every post, and not a
-// moment longer; nor does a process that ended leave one for longer than Slack
-// does.
+// The line of an older assistant thread is shown exactly as long as nize works, although
+// Slack removes it after two minutes and with every post. After a process ended, it
+// disappears as Slack removes it.
 func TestStatusLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,8 +104,8 @@ func TestStatusLine(t *testing.T) {
 			t.Errorf("it is idle, and says %q", s.Loading)
 		}
 
-		// The process ends while it works: the next one knows of no line, and
-		// takes away what stands there.
+		// The process ends while it works: the next one knows of no line, and removes the
+		// existing one.
 		present(outbox.Working)
 		restart(t, b)
 		time.Sleep(3 * time.Minute)
@@ -121,8 +119,7 @@ func TestStatusLine(t *testing.T) {
 			t.Errorf("the next process left %q", s.Loading)
 		}
 
-		// Limits of Slack's and lost requests do not end it, a thread that has
-		// none does.
+		// Rate limits and lost requests don't end it; a thread without one does.
 		present(outbox.Working)
 		fake.Fail("assistant.threads.setStatus", slacktest.Fault{Status: 500, Times: 1})
 		fake.Fail("assistant.threads.setStatus", slacktest.Fault{RetryAfter: 5 * time.Second, Times: 1})
@@ -140,8 +137,8 @@ func TestStatusLine(t *testing.T) {
 	})
 }
 
-// Who began a session is told where Slack takes it: somebody who left the
-// channel does not stand in the way of its status.
+// The initiator of a session is sent if Slack accepts it: one who left the channel doesn't
+// prevent its status.
 func TestSessionInitiator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

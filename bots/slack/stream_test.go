@@ -19,7 +19,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// nobody is a handler to whom nothing comes.
+// nobody is a handler that gets nothing.
 type nobody struct{ bots.Handler }
 
 // runBot runs a bot on a fake until the test ends.
@@ -42,19 +42,19 @@ func runBotWith(t *testing.T, fake *slacktest.Server, o Options, h bots.Handler,
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	if _, err := b.Used(t.Context()); err != nil { // what is posted waits for that only so long
+	if _, err := b.Used(t.Context()); err != nil { // posts wait for that only for a limited time
 		t.Fatal(err)
 	}
 	return b
 }
 
-// linked says whether people can press: the link by which the tokens were tried
-// is gone, and the bot's own is there.
+// linked reports whether the bot's own link is open, and the one that checked the tokens is
+// closed.
 func linked(fake *slacktest.Server) func() bool {
 	return func() bool { st := fake.Stats(); return st.Opened == 2 && st.Links == 1 }
 }
 
-// outside is what a model's text may hold of Slack's own, or of nobody's eyes.
+// outside are parts of a model's text that look like Slack's markup, or are invisible.
 var outside = []string{"<!channel>", "<@U0BEN>", "<https://evil.example|bank>", "*bold*", "`code`", "```", "> quote", ":tada:", "&lt;!here&gt;", "\u202e", "\x1b[31m", "\r\n", "日本語", "👩‍👩‍👧", "\ufeff"}
 
 func jumble(random *rand.Rand, n int) string {
@@ -65,12 +65,12 @@ func jumble(random *rand.Rand, n int) string {
 	}
 	text := strings.ToValidUTF8(strings.ReplaceAll(b.String(), "\x00", ""), "")
 	if strings.TrimSpace(text) == "" {
-		text += "word" // of blanks alone there is no message
+		text += "word" // a text of blanks only makes no message
 	}
 	return text
 }
 
-// written is what the thread says in streamed or edited Markdown, in order.
+// written returns the streamed or edited Markdown in the thread, in order.
 func written(fake *slacktest.Server, root slacktest.Message) string {
 	var b strings.Builder
 	for _, m := range fake.Thread(root.Channel, root.TS) {
@@ -81,8 +81,7 @@ func written(fake *slacktest.Server, root slacktest.Message) string {
 	return b.String()
 }
 
-// restart is a bot's account used again, as by a new process: nothing is
-// remembered but what is stored.
+// restart uses a bot's account again, like a new process: only stored data is known.
 func restart(t *testing.T, b *Bot) {
 	t.Helper()
 	was := b.Current()
@@ -95,12 +94,12 @@ func restart(t *testing.T, b *Bot) {
 	}
 }
 
-// Five hundred streams with limits, lost requests, lost answers, streams that
-// Slack ends, and restarts after which the model says the same or something
-// else: the text in the chat is the model's text, once.
+// Five hundred streams with rate limits, lost requests, lost responses, streams that Slack
+// ends, and restarts after which the model repeats its text or writes another: the chat has
+// the model's text exactly once.
 func TestStreams(t *testing.T) { testStreams(t, 500, slacktest.Options{Unlimited: true}) }
 
-// The same where Slack takes no edit of what was streamed.
+// The same if Slack doesn't allow edits of streamed messages.
 func TestStreamsFixed(t *testing.T) {
 	t.Parallel()
 	testStreams(t, 150, slacktest.Options{Unlimited: true, FixedStreams: true})
@@ -114,13 +113,13 @@ func testStreams(t *testing.T, streams int, o slacktest.Options) {
 	db := databasetest.Open(t)
 	b := runBot(t, fake, Options{Store: storeOf(db)}, nobody{})
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, 1) // faults hit anyone who calls next: one stream at a time
+	slots := make(chan struct{}, 1) // faults affect the next call: one stream at a time
 	for n := range streams {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			if n%2 == 1 {
-				fake.Mend() // no fault is left by the one before, so that each number tells one story
+				fake.Mend() // no fault remains from before, so that each number is reproducible
 			}
 			random := rand.New(rand.NewPCG(uint64(n), 3))
 			oneStream(t, fake, b, db, random)
@@ -143,7 +142,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 	n := store.NewID(time.Now())
 	m := store.Message{ID: store.TurnID(n, 1), Kind: store.TextMessage, For: &store.Asker{Identity: "slack:" + slacktest.Team + ":" + slacktest.Ann, At: time.Now()}}
 	if random.IntN(10) == 0 {
-		m.For.Identity = "" // nobody to stream to in a channel
+		m.For.Identity = "" // without a reader to stream to in a channel
 	}
 	at := store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
 	if _, _, err := db.ThreadAt(t.Context(), store.System, store.Thread{ID: n, User: "u", Address: at}); err != nil {
@@ -151,7 +150,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 		return
 	}
 	posted := false
-	send := func() error { // as [bots.Conversation] does
+	send := func() error { // like [bots.Conversation]
 		if posted {
 			err := b.Update(t.Context(), at, m)
 			if !errors.Is(err, store.ErrNotFound) {
@@ -168,16 +167,16 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 	for done := 0; done < len(text); {
 		done = min(len(text), done+1+random.IntN(max(len(text)/6, 8)))
 		if m.Text = strings.ToValidUTF8(text[:done], ""); strings.TrimSpace(m.Text) == "" {
-			continue // nothing is shown before there is something
+			continue // nothing is shown without visible text
 		}
 		fault(fake, random)
-		_ = send() // what failed comes with the next
+		_ = send() // the next call sends what failed
 		if random.IntN(12) == 0 {
 			fake.EndStreams()
 		}
 		if random.IntN(16) == 0 {
 			restart(t, b)
-			for try := 0; !posted && try < 30; try++ { // as [bots.Conversation] does with what it was about to post
+			for try := 0; !posted && try < 30; try++ { // like [bots.Conversation] after a restart
 				found, err := b.Find(t.Context(), at, m)
 				if err == nil {
 					posted, at = true, found
@@ -186,7 +185,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 					break
 				}
 			}
-			if random.IntN(2) == 0 { // the model says something else this time
+			if random.IntN(2) == 0 { // the model writes another text this time
 				text, done = jumble(random, size), 0
 			}
 		}
@@ -215,7 +214,7 @@ func oneStream(t *testing.T, fake *slacktest.Server, b *Bot, db store.DB, random
 	}
 }
 
-// fault breaks one of the next calls, or none.
+// fault makes one of the next calls fail, or none.
 func fault(fake *slacktest.Server, random *rand.Rand) {
 	method := []string{"chat.startStream", "chat.appendStream", "chat.stopStream", "chat.update", "chat.postMessage"}[random.IntN(5)]
 	switch random.IntN(6) {
@@ -228,8 +227,8 @@ func fault(fake *slacktest.Server, random *rand.Rand) {
 	}
 }
 
-// Slack lets a workspace have twenty streams a minute. The answers above that wait
-// for none: they begin at once, and are edited once, when they are whole.
+// Slack allows a workspace twenty streams a minute. Further answers don't wait: they begin
+// at once, and are edited once, when they are complete.
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -269,7 +268,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// A stream is ended before Slack's five minutes, and the text goes on.
+// A stream is ended before Slack's limit of five minutes, and the text continues.
 func TestStreamRotates(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -299,7 +298,7 @@ func TestStreamRotates(t *testing.T) {
 	}
 }
 
-// What should mention who asked does so, and only that.
+// Messages that should mention the requester do, and no others.
 func TestMention(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -329,7 +328,7 @@ func TestMention(t *testing.T) {
 	}
 }
 
-// A text that a restart cut is written on in its place.
+// A text interrupted by a restart is continued in its place.
 func TestStreamAfterRestart(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})

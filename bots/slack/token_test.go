@@ -17,7 +17,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// fares waits until the bot's health is as it should be.
+// fares waits until the bot's health has that state and error.
 func fares(t *testing.T, b *Bot, state, why string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -33,8 +33,8 @@ func fares(t *testing.T, b *Bot, state, why string) {
 	}
 }
 
-// A link lives by the app-level token. That the app was uninstalled is seen
-// all the same, and that it is there again.
+// A link depends on the app-level token only. The bot still notices that the app was
+// uninstalled, and that it is installed again.
 func TestUninstalled(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -52,8 +52,7 @@ func TestUninstalled(t *testing.T) {
 	fares(t, b, bots.Connected, "")
 }
 
-// A request that Slack refuses for the token's sake tells it too, without any
-// event.
+// A request refused because of the token reveals that too, without an event.
 func TestRevokedWhileRunning(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{"app_mention", "message.channels"}})
@@ -76,7 +75,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 	}
 }
 
-// Socket Mode is switched off while the bot runs.
+// Socket Mode is disabled while the bot runs.
 func TestLinkDisabled(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -90,8 +89,8 @@ func TestLinkDisabled(t *testing.T) {
 	fares(t, b, bots.Connected, "")
 }
 
-// From the moment that a bot is switched off it is not told to be connected, nor
-// takes what is asked of it, until it is again.
+// From the moment that a bot is switched off, it is neither reported as connected nor
+// accepts requests, until it is on again.
 func TestSwitched(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -124,8 +123,8 @@ func TestSwitched(t *testing.T) {
 	}
 }
 
-// In HTTP mode the operator is told when nothing comes, or nothing that is
-// signed with this secret.
+// In HTTP mode the operator is told if nothing arrives, or nothing that is signed with this
+// secret.
 func TestHTTPHealth(t *testing.T) {
 	t.Parallel()
 	var b *Bot

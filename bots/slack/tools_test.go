@@ -16,8 +16,8 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// TestLookups: what led to a call gives way to it, and there is a button
-// where there is a result, and nowhere else.
+// TestLookups: lookups are replaced by the call they led to, and there is a button only if
+// there is a result.
 func TestLookups(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -61,7 +61,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// A long result is had as a file, by who may see it, in private.
+// People who may see a long result can get it as a file, in private.
 func TestResultFile(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -116,7 +116,7 @@ func TestResultFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	if err := fake.Wait(ctx, func() bool { // Slack shares it when it gets to it
+	if err := fake.Wait(ctx, func() bool { // Slack shares it some time later
 		found = 0
 		for _, m := range fake.Messages(fake.DMChannel(slacktest.Ann)) {
 			for _, f := range m.Files {
@@ -134,8 +134,8 @@ func TestResultFile(t *testing.T) {
 	}
 }
 
-// TestToolsAfterRestart: a line that changes after a restart takes nothing away
-// of what stands beside it, and its own old words only.
+// TestToolsAfterRestart: a line that changes after a restart replaces only its own text and
+// keeps the others.
 func TestToolsAfterRestart(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -167,7 +167,7 @@ func TestToolsAfterRestart(t *testing.T) {
 	}
 }
 
-// drawn is a call with a result of these items, and a thread that it is shown in.
+// drawn returns a call with a result of these items, and a thread for it.
 func drawn(t *testing.T, fake *slacktest.Server, items string) (bots.Platform, store.Address, store.Message) {
 	t.Helper()
 	db := databasetest.Open(t)
@@ -189,7 +189,7 @@ func drawn(t *testing.T, fake *slacktest.Server, items string) (bots.Platform, s
 	return b, at, store.Message{ID: outbox.ImagesOf(c.ID), Kind: store.ImagesMessage, Final: true}
 }
 
-// Where Slack takes no files, the thread says that there was an image.
+// If Slack accepts no files, the thread says that there was an image.
 func TestImagesRefused(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -202,13 +202,13 @@ func TestImagesRefused(t *testing.T) {
 	if last := list[len(list)-1].Text; !strings.Contains(last, "Image from box:draw") || !strings.Contains(last, "could not be attached") {
 		t.Errorf("the thread says %q", last)
 	}
-	fake.Fail("files.getUploadURLExternal", slacktest.Fault{Error: "internal_error"}) // it passes by itself
+	fake.Fail("files.getUploadURLExternal", slacktest.Fault{Error: "internal_error"}) // a temporary failure
 	if _, err := b.Post(t.Context(), at, m); err == nil {
 		t.Error("what may pass by itself was given up")
 	}
 }
 
-// A file of a result is shared once, however often what is said of it fails.
+// A file of a result is shared once, however often its message fails.
 func TestFileSharedOnce(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -221,7 +221,7 @@ func TestFileSharedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var files, said []string
-	err := fake.Wait(t.Context(), func() bool { // a file stands there a moment later
+	err := fake.Wait(t.Context(), func() bool { // a file appears a moment later
 		files, said = nil, nil
 		for _, m := range fake.Thread(at.Channel, at.Thread) {
 			for _, f := range m.Files {

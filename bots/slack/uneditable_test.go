@@ -17,7 +17,7 @@ func askedBy(user string) *store.Asker {
 	return &store.Asker{Identity: "slack:" + slacktest.Team + ":" + user, At: time.Now()}
 }
 
-// in is the thread that a message of Ann's begins in a channel.
+// in returns the thread begun by a message of Ann in a channel.
 func in(t *testing.T, fake *slacktest.Server, channel string) (slacktest.Message, store.Address) {
 	t.Helper()
 	root, err := fake.Say(slacktest.Ann, channel, "go")
@@ -27,8 +27,8 @@ func in(t *testing.T, fake *slacktest.Server, channel string) (slacktest.Message
 	return root, store.Address{Surface: store.OnSlack, Team: slacktest.Team, Channel: root.Channel, Thread: root.TS}
 }
 
-// What nize says with code in it may be changed to something without: Slack
-// replaces rich text by rich text only.
+// A notice with code may be changed to one without: Slack replaces rich text only by rich
+// text.
 func TestNoticeLosesItsCode(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -56,7 +56,7 @@ func TestNoticeLosesItsCode(t *testing.T) {
 	}
 }
 
-// A message that can't be edited makes way for one that says what it should.
+// A message that can't be edited is replaced by a new one.
 func TestUneditable(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"block_mismatch", "cant_update_message", "edit_window_closed"} {
@@ -82,8 +82,7 @@ func TestUneditable(t *testing.T) {
 	}
 }
 
-// One that can be neither edited nor deleted stays, and is no reason to try for
-// ever.
+// A message that can be neither edited nor deleted stays, without endless retries.
 func TestUneditableStays(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -109,8 +108,8 @@ func TestUneditableStays(t *testing.T) {
 	}
 }
 
-// While a text that can't be edited grows, nothing is deleted and posted again
-// for each piece: what lacks comes when it is whole.
+// While a text that can't be edited grows, messages are not deleted and posted again for
+// each piece: the rest is posted when it is complete.
 func TestUneditableGrows(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, FixedStreams: true})
@@ -143,8 +142,8 @@ func TestUneditableGrows(t *testing.T) {
 	}
 }
 
-// A text that was half written when nize stopped, and that somebody deleted
-// since, is told as gone, and not posted where nobody knows of it.
+// If a partial text was deleted while nize was down, that is reported instead of posting it
+// in an unrecorded place.
 func TestDeletedWhileAway(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -170,11 +169,10 @@ func TestDeletedWhileAway(t *testing.T) {
 	}
 }
 
-// An answer is streamed in a conversation with one person, too, and to nobody
-// but who asked.
+// An answer is streamed in a direct conversation too, and only to the requester.
 func TestStreamToOne(t *testing.T) {
 	t.Parallel()
-	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{}}) // nothing is heard, and nobody welcomed
+	fake := startFake(t, slacktest.Options{Unlimited: true, Events: []string{}}) // no events arrive, and there is no welcome message
 	b := runBot(t, fake, Options{}, nobody{})
 	root, at := in(t, fake, fake.DMChannel(slacktest.Ann))
 	m := store.Message{ID: "t/1", Kind: store.TextMessage, Text: "an answer", Final: true, For: askedBy(slacktest.Ann)}
@@ -190,7 +188,7 @@ func TestStreamToOne(t *testing.T) {
 	}
 }
 
-// What only ends a line, and comes before there is more, is not sent alone.
+// Trailing whitespace is not sent until more text follows.
 func TestBlankPieces(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
@@ -219,8 +217,8 @@ func TestBlankPieces(t *testing.T) {
 	}
 }
 
-// However Slack counts what is too much for one message: a card gets there, with
-// its buttons, and says where the rest of it is.
+// However Slack counts a message's size: a card is posted with its buttons, and says where
+// the rest of it is.
 func TestCardWhereBytesCount(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true, CountBytes: true})
@@ -246,7 +244,7 @@ func TestCardWhereBytesCount(t *testing.T) {
 		}
 		posted, _ := fake.Message(at.Channel, at.Message)
 		want := []string{bots.VerbShow, view.FileName(c), "你好你好"}
-		if c.State == store.Done { // one line remains of it
+		if c.State == store.Done { // only one line remains
 			want = []string{bots.VerbShow, "Created an issue"}
 		}
 		for _, want := range want {
@@ -256,7 +254,7 @@ func TestCardWhereBytesCount(t *testing.T) {
 		}
 	}
 	files := 0
-	if err := fake.Wait(t.Context(), func() bool { // a share comes after the answer to it
+	if err := fake.Wait(t.Context(), func() bool { // a share follows the response
 		files = 0
 		for _, m := range fake.Thread(root.Channel, root.TS) {
 			files += len(m.Files)

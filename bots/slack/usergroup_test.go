@@ -17,14 +17,13 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// Who is in a user group, as far as nize may count on it: guests, bots,
-// strangers and people who were switched off never are, whom nize doesn't know
-// yet is by identity.
+// Members of a user group as far as nize may rely on them: never guests, bots, people of
+// other workspaces or deactivated ones; people unknown to nize by identity.
 func TestUserGroups(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, slacktest.Options{Unlimited: true})
 	db := databasetest.Open(t)
-	var ahead atomic.Int64 // the bot's goroutines read the clock, too
+	var ahead atomic.Int64 // the bot's goroutines read the clock too
 	b := runBot(t, fake, Options{Store: storeOf(db), Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, nobody{})
 	everybody := []string{slacktest.Ann, slacktest.Ben, slacktest.Guest, slacktest.OtherBot, slacktest.Stranger}
 	for _, id := range everybody {
@@ -63,7 +62,7 @@ func TestUserGroups(t *testing.T) {
 	if err := fake.Deactivate(slacktest.Ben); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range db.Watch(t.Context(), before) { // he is looked up and disabled meanwhile
+	for _, err := range db.Watch(t.Context(), before) { // he is looked up and disabled in the meantime
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +88,7 @@ func TestUserGroups(t *testing.T) {
 	}
 	fake.Mend()
 
-	// More people than are asked for one by one are looked up in one list.
+	// If there are too many people to look up one by one, one list is read.
 	many := []string{slacktest.Ann, slacktest.Guest}
 	for n := range 50 + 10 {
 		id := fmt.Sprintf("U0MANY%d", n)
@@ -110,8 +109,8 @@ func TestUserGroups(t *testing.T) {
 	}
 }
 
-// An app that was installed before it asked for the scope says what to do, at
-// the connect, at the doctor's look and at the group.
+// An app installed before it requested the scope reports what to do, when connecting, in
+// the doctor and for the group.
 func TestUserGroupScope(t *testing.T) {
 	t.Parallel()
 	scopes := slices.DeleteFunc(slices.Clone(slacktest.Scopes), func(s string) bool { return s == "usergroups:read" })
