@@ -23,7 +23,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// keeper is a [bots.Keeper] of somebody who has a little of everything.
+// keeper is a [bots.Keeper] of a person with some of everything.
 type keeper struct{ put chan string }
 
 func (k keeper) Home(context.Context, bots.Asked) (bots.Home, error) {
@@ -42,7 +42,7 @@ func (k keeper) PutSecret(_ context.Context, by store.Caller, p bots.Prompt, sec
 	return nil
 }
 
-// form is a dialog of a command with one field to choose from and one to write in.
+// form is a command's dialog with a choice and a text field.
 type form struct{ filled chan map[string][]string }
 
 func (f form) Form(context.Context, bots.Asked) (*bots.Form, error) {
@@ -64,7 +64,7 @@ func (f form) Fill(_ context.Context, _ bots.Asked, values map[string][]string) 
 	return bots.Said("It is changed."), nil
 }
 
-// newCommands are commands of each kind.
+// newCommands returns commands of each kind.
 func newCommands(f form) *bots.Commands {
 	list := &bots.Commands{}
 	any := func(string) bool { return true }
@@ -84,7 +84,7 @@ func newCommands(f form) *bots.Commands {
 	return list
 }
 
-// alone waits for what one person alone reads.
+// alone waits for an ephemeral message to a user.
 func (s *scene) alone(channel, user, text string) {
 	s.t.Helper()
 	s.wait(text, func() bool {
@@ -92,8 +92,8 @@ func (s *scene) alone(channel, user, text string) {
 	})
 }
 
-// TestCommands: /nize has a sub-command for each word in the reader's language,
-// completes names, opens dialogs, and tells who gave it alone.
+// TestCommands: /nize has a subcommand for each word in the reader's language, completes
+// names, opens dialogs, and replies to its author only.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	f, k := form{make(chan map[string][]string, 1)}, keeper{make(chan string, 1)}
@@ -146,7 +146,7 @@ func TestCommands(t *testing.T) {
 	}
 	s.alone(discordtest.General, discordtest.Ben, "It is changed.")
 
-	// A question that a command puts is written down, and answered below.
+	// The question of a command is posted, and answered below.
 	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize ask say by-command"))
 	var root string
 	s.wait("the question", func() bool {
@@ -159,7 +159,7 @@ func TestCommands(t *testing.T) {
 	})
 	s.sees(root, "by-command")
 
-	// About a message.
+	// A question about a message.
 	m, err := s.fake.Say(discordtest.Ann, discordtest.General, "the numbers are 4 and 2")
 	must(err)
 	must(s.fake.Menu(ctx, discordtest.Ben, m, "Ask nize about this"))
@@ -175,11 +175,11 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// settings are a form of seven fields, more than a dialog of Discord's takes, with a
-// list that is longer than Discord's.
+// settings are a form of seven fields, more than a Discord dialog has, with a list that
+// exceeds Discord's limit.
 type settings struct {
 	form
-	now *atomic.Int64 // what stands in the fields
+	now *atomic.Int64 // current values of the fields
 }
 
 func (f settings) Form(context.Context, bots.Asked) (*bots.Form, error) {
@@ -197,9 +197,9 @@ func (f settings) Form(context.Context, bots.Asked) (*bots.Form, error) {
 	return out, nil
 }
 
-// TestManySettings: a form with more fields than a dialog takes is offered in
-// several, and says so; only what its author changed is set, also where a list is
-// longer than Discord's and where somebody else changed the rest meanwhile.
+// TestManySettings: a form with more fields than a dialog has is offered in several, with a
+// note; only the fields that its author changed are set, even if a list exceeds Discord's
+// limit and another person changed other fields in the meantime.
 func TestManySettings(t *testing.T) {
 	t.Parallel()
 	f := settings{form{make(chan map[string][]string, 1)}, &atomic.Int64{}}
@@ -222,7 +222,7 @@ func TestManySettings(t *testing.T) {
 	}
 	for page, change := range []map[string][]string{{"f1": {"7"}}, {"servers": {"s2, s39"}}, {"few": {"b"}}, {"few": {}}} {
 		must(s.fake.Press(ctx, discordtest.Ben, menu, menu.Buttons()[min(page, 1)]))
-		f.now.Add(1) // somebody else changes the others
+		f.now.Add(1) // another person changes the others
 		must(s.fake.Submit(ctx, discordtest.Ben, change))
 		got := <-f.filled
 		for name, want := range change {
@@ -243,8 +243,8 @@ func TestManySettings(t *testing.T) {
 	}
 }
 
-// TestGuildCommands: with discord.commands set to guild the commands are the
-// server's, and those for everywhere are taken back; else the other way round.
+// TestGuildCommands: with discord.commands set to guild, the commands are registered in the
+// guild and the global ones removed; otherwise the other way round.
 func TestGuildCommands(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, discordtest.Options{Unlimited: true})
@@ -268,7 +268,7 @@ func TestGuildCommands(t *testing.T) {
 	}
 }
 
-// TestFiles: what comes with a message is read, and fetched from Discord alone.
+// TestFiles: the files of a message are read, and downloaded only from Discord.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -283,8 +283,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFilesSent: arguments that are too long for a card go with it, whole; where
-// Discord takes no files, the thread says that there was an image.
+// TestFilesSent: arguments too long for a card are attached to it completely; if Discord
+// accepts no files, the thread says that there was an image.
 func TestFilesSent(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -312,7 +312,7 @@ func TestFilesSent(t *testing.T) {
 	s.sees(m.ID, "toolbox:chart is done")
 }
 
-// TestDeaf: a link on which Discord answers no heartbeat is given up and resumed.
+// TestDeaf: a link without heartbeat acknowledgements is closed and resumed.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true, Heartbeat: 500 * time.Millisecond}, Options{})
@@ -321,7 +321,7 @@ func TestDeaf(t *testing.T) {
 	s.sees(s.mention(discordtest.Ann, "say still-here").ID, "still-here")
 }
 
-// TestPostOnce: a post whose answer was lost is made once.
+// TestPostOnce: a post whose response was lost is made once.
 func TestPostOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -333,7 +333,7 @@ func TestPostOnce(t *testing.T) {
 	}
 }
 
-// TestCheck: what is wrong with a token or a guild is said, with where to click.
+// TestCheck: problems of a token or a guild are explained, with where to fix them.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	fake := startFake(t, discordtest.Options{Unlimited: true, Public: true, NoContent: true, NoMembers: true})
@@ -360,7 +360,7 @@ func parsed(t *testing.T, address string) *url.URL {
 	return u
 }
 
-// A result that a renderer shows says what of its files is left out, too.
+// A rendered result also says which of its files are omitted.
 func TestFilesBesideAView(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -385,7 +385,7 @@ func TestFilesBesideAView(t *testing.T) {
 	}
 }
 
-// sharing is a handler that notes what is shared.
+// sharing is a handler that records what is shared.
 type sharing struct {
 	bots.Handler
 	shared chan string
@@ -396,8 +396,8 @@ func (h sharing) Share(_ context.Context, by store.Caller, thread string, n int)
 	return nil
 }
 
-// TestPrivate: what is for one person alone stands in their own channel with nize,
-// below a line that says which thread it belongs to, and they share it there.
+// TestPrivate: private messages are posted in the person's direct channel, below a line
+// that names the original thread, and are shared from there.
 func TestPrivate(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -447,8 +447,8 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// TestMasked: a key that somebody pastes is masked before anything is stored, and
-// they are told so alone.
+// TestMasked: a pasted key is masked before anything is stored, and its author is told in
+// private.
 func TestMasked(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})

@@ -25,35 +25,35 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait for limits, and for links to come back: more of them run at
-	// once than there are cores.
+	// These tests wait for limits and reconnections, so more of them run at once than there
+	// are cores.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// startFake starts a Discord that has time: how soon nize answers is what one test
-// is for, and a machine that does something else must not fail the others.
+// startFake starts a Discord with a long patience: one test checks how soon nize answers,
+// and a busy machine must not fail the others.
 func startFake(t *testing.T, o discordtest.Options) *discordtest.Server {
 	t.Helper()
 	o.Patience = cmp.Or(o.Patience, time.Minute)
 	return discordtest.Running(t, o)
 }
 
-// short is a wait that Discord's limits don't need in a test.
+// short replaces waits for Discord's limits.
 func short(ctx context.Context, _ time.Duration) error { return queue.Sleep(ctx, 2*time.Millisecond) }
 
 func storeOf(db store.DB) Store {
 	return Store{Inbox: db, Threads: db, People: db, Posts: db, Files: db}
 }
 
-// everyone is a configuration that lets the whole guild in.
+// everyone is a configuration that admits the whole guild.
 func everyone(fake *discordtest.Server) store.Defaults {
 	return store.Defaults{"discord.api_url": fake.APIURL(), "discord.access": "everyone"}
 }
 
-// newBot is a bot with an account in the fake's guild.
+// newBot returns a bot with an account in the fake's guild.
 func newBot(t *testing.T, fake *discordtest.Server, db store.DB, o Options) *Bot {
 	t.Helper()
 	o.Store = storeOf(db)
@@ -77,7 +77,7 @@ func newBot(t *testing.T, fake *discordtest.Server, db store.DB, o Options) *Bot
 	return b
 }
 
-// stand is a Bot with the doubles behind it, in a thread of the fake's.
+// stand is a Bot with its doubles, in a thread of the fake.
 type stand struct {
 	*Bot
 	t       *testing.T
@@ -86,15 +86,15 @@ type stand struct {
 	opened  atomic.Int64
 	up      atomic.Bool
 
-	dialogs sync.Mutex // a person fills in one after the other
+	dialogs sync.Mutex // a person fills in one at a time
 
 	presses botstest.Presses
 
 	mu     sync.Mutex
-	events map[string]int // by key: how many events there were before it was said
+	events map[string]int // keyed by message key: number of events before it was said
 }
 
-// Run lets what notes presses in between.
+// Run inserts the recorder of presses.
 func (s *stand) Run(ctx context.Context, h bots.Handler) error {
 	s.opened.Store(int64(s.fake.Stats().Opened))
 	s.up.Store(true)
@@ -155,9 +155,9 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 			return s.presses.Result(ctx, call)
 		}
 	}
-	// The card shows no button any more: the press was under way.
+	// The card no longer shows a button: the press was in flight.
 	if verb == bots.VerbNever {
-		verb = bots.VerbDecline // what needs no dialog
+		verb = bots.VerbDecline // a button without a dialog
 	}
 	press := bots.PressOf(verb, store.Card{Call: call, Digest: d.Digest})
 	if err := s.fake.PressRaw(ctx, discordtest.Ann, at, view.CallID+":"+press.String()); err != nil {
@@ -206,7 +206,7 @@ func (s *stand) Shared() map[string][]byte {
 	return files
 }
 
-// unescaped takes the backslashes of Discord's Markdown away.
+// unescaped removes the backslashes of Discord's Markdown.
 func unescaped(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -218,19 +218,19 @@ func unescaped(text string) string {
 	return b.String()
 }
 
-// pressForm is what a card's button carries.
+// pressForm matches the payload of a card's button.
 var pressForm = regexp.MustCompile(`"call:([a-z]+ [0-9A-Z]{26} [0-9a-z]*)"`)
 
-// endings are how the line that remains of a card goes on behind the tool.
+// endings are the words after the tool in the line that replaces a card.
 var endings = map[string]store.State{
 	"Running": store.Running, "Done": store.Done, "Failed": store.Failed, "Refused": store.Refused, "Expired": store.Expired, "Cancelled": store.Cancelled,
 	"Outcome unknown": store.Lost, "About to run": store.Pending,
 }
 
-// rowForm is an argument on a card.
+// rowForm matches an argument on a card.
 var rowForm = regexp.MustCompile(`(?m)^\*\*(.+?):\*\* (.*)$`)
 
-// readMessage turns what stands in Discord back into what was shown.
+// readMessage reconstructs what was shown from a Discord message.
 func readMessage(m discordtest.Message) store.Message {
 	button := pressForm.FindSubmatch(m.Components)
 	if button == nil {
@@ -259,7 +259,7 @@ func readMessage(m discordtest.Message) store.Message {
 	return store.Message{ID: m.ID, Kind: store.CardMessage, Card: &card}
 }
 
-// The script that every platform passes.
+// The contract test for platforms.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	var db store.DB

@@ -13,8 +13,8 @@ import (
 	"nize/store"
 )
 
-// TestMangledEvents: ten thousand events of which nothing may be right end
-// nothing: a message after them is answered.
+// TestMangledEvents: ten thousand arbitrarily damaged events crash nothing: a message after
+// them is answered.
 func TestMangledEvents(t *testing.T) {
 	t.Parallel()
 	count := 10_000
@@ -42,7 +42,7 @@ func TestMangledEvents(t *testing.T) {
 			slices.Sort(names)
 			fields[names[random.IntN(len(names))]] = json.RawMessage(odd[random.IntN(len(odd))])
 			raw, _ = json.Marshal(fields)
-		case 1: // bytes that are something else
+		case 1: // arbitrary bytes
 			for range 1 + random.IntN(8) {
 				raw = slices.Clone(raw)
 				raw[random.IntN(len(raw))] = byte(random.IntN(256))
@@ -60,7 +60,7 @@ func TestMangledEvents(t *testing.T) {
 	s.sees(s.mention(discordtest.Ann, "say after").ID, "after")
 }
 
-// panicking panics where something is stored that says so.
+// panicking panics if a stored item contains a certain text.
 type panicking struct{ store.Inbox }
 
 func (p panicking) Accept(ctx context.Context, item store.Item) (bool, error) {
@@ -70,8 +70,7 @@ func (p panicking) Accept(ctx context.Context, item store.Item) (bool, error) {
 	return p.Inbox.Accept(ctx, item)
 }
 
-// TestPanics: what panics in the hands of the bot, of a command or of the agent is
-// logged, and ends nothing.
+// TestPanics: a panic in the bot, a command or the agent is logged, and ends nothing else.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	commands := &bots.Commands{}

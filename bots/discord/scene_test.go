@@ -23,8 +23,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// scene is a bot with a conversation behind it, whose agent is scripted by the
-// messages themselves.
+// scene is a bot with a conversation whose agent is scripted by the messages.
 type scene struct {
 	*Bot
 	t     *testing.T
@@ -35,7 +34,7 @@ type scene struct {
 	gate  *botstest.Gateway
 	stop  func()
 
-	audience outbox.Audience // who gets copies of cards; nil is nobody
+	audience outbox.Audience // who gets copies of cards; nil for nobody
 }
 
 func newScene(t *testing.T, of discordtest.Options, o Options) *scene {
@@ -53,7 +52,7 @@ func unstarted(t *testing.T, of discordtest.Options, o Options) *scene {
 	return s
 }
 
-// start starts the house anew on the same store.
+// start starts a new process on the same store.
 func (s *scene) start() {
 	s.Bot = newBot(s.t, s.fake, s.db, s.o)
 	if s.o.Store.Inbox != nil {
@@ -87,7 +86,7 @@ func (s *scene) wait(what string, ok func() bool) {
 	}
 }
 
-// mention asks in the channel and returns where the answer will stand.
+// mention asks in the channel and returns where the answer will be posted.
 func (s *scene) mention(user, text string) discordtest.Message {
 	s.t.Helper()
 	m, err := s.fake.Mention(user, discordtest.General, text)
@@ -97,7 +96,7 @@ func (s *scene) mention(user, text string) discordtest.Message {
 	return m
 }
 
-// texts are what nize said in a channel.
+// texts returns nize's texts in a channel.
 func (s *scene) texts(channel string) (all []string) {
 	for _, m := range s.fake.Messages(channel) {
 		if m.Author == discordtest.Bot {
@@ -114,8 +113,8 @@ func (s *scene) sees(channel, text string) {
 	})
 }
 
-// TestMention: a mention opens a thread below it, named for the question; who asked
-// goes on there without one; nothing pings.
+// TestMention: a mention opens a thread below it, named after the question; its author
+// continues there without a mention; nothing pings.
 func TestMention(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -151,8 +150,8 @@ func TestMention(t *testing.T) {
 	}
 }
 
-// TestLongAnswer: a text longer than a message stands in several, with its code
-// whole in each, and none is longer than Discord takes.
+// TestLongAnswer: a text longer than a message is split into several, each with complete
+// code blocks and within Discord's limit.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -176,9 +175,9 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// TestLinkEnds: whatever ends a link, the next one goes on: by a resume where that
-// may be, else anew; nothing that came meanwhile is lost or taken twice. What only
-// the operator can mend is said, with what to do, and is over when it is mended.
+// TestLinkEnds: whatever ends a link, the next one continues, by a resume if possible,
+// otherwise anew; no message of the meantime is lost or processed twice. If only the
+// operator can fix the cause, it is reported with what to do, until it is fixed.
 func TestLinkEnds(t *testing.T) {
 	t.Parallel()
 	mended := make(chan struct{})
@@ -225,8 +224,8 @@ func TestLinkEnds(t *testing.T) {
 	s.wait("the link", func() bool { return s.Health().State == bots.Connected })
 }
 
-// TestDrops: links are cut at random moments while people write; each message is
-// answered once, and in its thread's order.
+// TestDrops: links are cut at random moments while people write; each message is answered
+// once, and in order within its thread.
 func TestDrops(t *testing.T) {
 	t.Parallel()
 	drops, people := 1000, 8
@@ -240,7 +239,7 @@ func TestDrops(t *testing.T) {
 		for n := 0; n < drops; {
 			<-time.After(rand.N(10 * time.Millisecond)) // a random moment
 			if !s.fake.Connected() {
-				continue // there is nothing to cut
+				continue // there is no link to cut
 			}
 			n++
 			if s.fake.Drop(); rand.N(10) == 0 {
@@ -252,7 +251,7 @@ func TestDrops(t *testing.T) {
 	for over := false; !over; {
 		select {
 		case <-ended:
-			over = true // once more, with a link that stays
+			over = true // once more, with a stable link
 		default:
 		}
 		first := len(all)
@@ -278,8 +277,8 @@ func TestDrops(t *testing.T) {
 	t.Logf("%d drops, %d links, %d resumes, %d identifies, %d messages", drops, st.Opened, st.Resumed, st.Identified, 2*len(all))
 }
 
-// TestMissed: what was written while nize was away is fetched and answered once:
-// mentions in channels where it was talked to, threads, direct messages.
+// TestMissed: messages written while nize was away are fetched and answered once: mentions
+// in channels in which it was addressed, threads, direct messages.
 func TestMissed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -303,7 +302,7 @@ func TestMissed(t *testing.T) {
 	s.sees(missed.ID, "missed")
 	s.sees(before.ID, "followed")
 	s.sees(dm.Channel, "privately")
-	s.fake.InvalidSession(false) // and looked for once more
+	s.fake.InvalidSession(false) // and searched once more
 	after := s.mention(discordtest.Ann, "say after")
 	s.sees(after.ID, "after")
 	for _, text := range []string{"say before", "say missed", "say followed", "say privately", "say direct"} {
@@ -313,8 +312,8 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// TestMissedInOrder: what was written before nize came back is answered before what
-// is written meanwhile, however long Discord takes to tell it.
+// TestMissedInOrder: messages from before nize's return are answered before new ones,
+// however long Discord takes to list them.
 func TestMissedInOrder(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -332,7 +331,7 @@ func TestMissedInOrder(t *testing.T) {
 	s.stop()
 	s.fake.ExpireSessions()
 	told := make(chan struct{})
-	s.fake.Fail("message.list", chattest.Fault{Held: told, Times: 3}) // of the channel and both conversations
+	s.fake.Fail("message.list", chattest.Fault{Held: told, Times: 3}) // for the channel and both conversations
 	for _, channel := range []string{root.ID, dm} {
 		say(channel, "say first")
 	}
@@ -351,8 +350,8 @@ func TestMissedInOrder(t *testing.T) {
 	}
 }
 
-// TestMentionsOnly: without the privileged intent nize answers what mentions it,
-// and says what it is not told of.
+// TestMentionsOnly: without the privileged intent nize answers mentions, and reports which
+// messages it doesn't receive.
 func TestMentionsOnly(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true, NoContent: true, NoMembers: true}, Options{})
@@ -363,7 +362,7 @@ func TestMentionsOnly(t *testing.T) {
 	s.sees(m.ID, "here")
 }
 
-// slowInbox holds every item until it is let go.
+// slowInbox holds every item until it is released.
 type slowInbox struct {
 	store.Inbox
 	held chan struct{}
@@ -380,9 +379,9 @@ func (i slowInbox) Accept(ctx context.Context, item store.Item) (bool, error) {
 	return i.Inbox.Accept(ctx, item)
 }
 
-// TestAnsweredInTime: a press is answered within Discord's three seconds although
-// the disk takes longer, and counts once it is stored. The disk here does not answer
-// before Discord has: how late a busy machine is beside that is not looked at.
+// TestAnsweredInTime: a press is answered within Discord's three seconds although the disk
+// takes longer, and counts once it is stored. The disk in this test doesn't respond before
+// Discord got the answer; the delay of a busy machine is not checked.
 func TestAnsweredInTime(t *testing.T) {
 	t.Parallel()
 	if deferAfter > 2*time.Second {
@@ -415,9 +414,9 @@ func TestAnsweredInTime(t *testing.T) {
 	s.sees(m.ID, "toolbox:greet is done")
 }
 
-// TestAccess: who manages the guild may talk to nize, others by a role or where
-// everybody may; who may not is told so once, in private, and nothing is made of
-// it. Who leaves is disabled.
+// TestAccess: people who manage the guild may talk to nize, others by a role or if
+// everybody may; the rest are told once, in private, and nothing is stored. A person who
+// leaves is disabled.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	config := store.Defaults{}
@@ -478,8 +477,8 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// TestWrongPerson: a press by somebody who may not decide is answered to them
-// alone, and changes nothing.
+// TestWrongPerson: a press by a person who may not decide gets a private reply, and changes
+// nothing.
 func TestWrongPerson(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -506,8 +505,7 @@ func TestWrongPerson(t *testing.T) {
 	}
 }
 
-// TestSleepingThread: in a thread that Discord folded away a press is worked on, and
-// its card is edited.
+// TestSleepingThread: in an archived thread a press is processed, and its card is edited.
 func TestSleepingThread(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, discordtest.Options{Unlimited: true}, Options{})
@@ -531,15 +529,15 @@ func TestSleepingThread(t *testing.T) {
 	s.wait("the card's end", func() bool { now, _ := s.fake.Message(m.ID, card.ID); return strings.Contains(now.Content, "· Done") })
 }
 
-// refusing is a handler for which a call is none of anybody's.
+// refusing is a handler in which no one may see a call.
 type refusing struct{ bots.Handler }
 
 func (r refusing) Press(_ context.Context, _ store.Caller, call string, _ store.Decision) (store.Card, error) {
 	return store.Card{Call: call, State: store.Pending}, store.ErrNotFound
 }
 
-// TestLimits: many conversations at once under Discord's limits: every answer comes,
-// in its order, and each 429 is obeyed, of a bucket and of all requests.
+// TestLimits: many conversations at once under Discord's limits: every answer arrives in
+// order, and each 429, of a bucket or global, is obeyed.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	n := 200
@@ -556,7 +554,7 @@ func TestLimits(t *testing.T) {
 	s.fake.Fail("message.create", chattest.Fault{Status: 502, After: true, Times: 2})
 	var ids []string
 	for i := range n {
-		channel := fmt.Sprint("41000000000000000", i/40) // Discord lets few threads be opened in one
+		channel := fmt.Sprint("41000000000000000", i/40) // Discord limits how many threads can be opened in one
 		if i%40 == 0 {
 			s.fake.AddChannel(discordtest.Channel{ID: channel, Guild: discordtest.Guild, Name: "many"})
 		}
@@ -593,7 +591,7 @@ func TestLimits(t *testing.T) {
 	t.Logf("%d conversations; Discord limited %d times, all requests %d times; %v", n, len(st.Limits), all, st.Calls)
 }
 
-// FuzzEvents: whatever Discord sends ends nothing.
+// FuzzEvents: whatever Discord sends crashes nothing.
 func FuzzEvents(f *testing.F) {
 	f.Add("MESSAGE_CREATE", []byte(`{"id":"1","channel_id":"2","guild_id":"2000000000000000001","author":{"id":"3"},"content":"<@1000000000000000001> x"}`))
 	f.Add("INTERACTION_CREATE", []byte(`{"id":"1","application_id":"1000000000000000001","type":5,"token":"t","channel_id":"2","user":{"id":"3"},"data":{"custom_id":"edit:x","components":[{"type":18,"component":{"type":4,"custom_id":"a","value":1}},null]}}`))
@@ -609,7 +607,7 @@ func FuzzEvents(f *testing.F) {
 		}
 		l := newLive(s.Bot, store.Bot{Team: discordtest.Guild, User: discordtest.Bot, App: discordtest.App, Tokens: map[string]store.Secret{Token: store.NewSecret("a.b.c")}}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // nothing is worked on
+		cancel() // nothing is processed
 		called := make(chan struct{}, 8)
 		l.dispatch(ctx, kind, data, func(bool) { called <- struct{}{} })
 		select {
@@ -622,12 +620,12 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// nothing stores nothing.
+// nothing is an inbox that stores nothing.
 type nothing struct{ store.Inbox }
 
 func (nothing) Accept(context.Context, store.Item) (bool, error) { return false, context.Canceled }
 
-// noThreads knows none.
+// noThreads is an empty store of threads.
 type noThreads struct{ Threads }
 
 func (noThreads) FindThread(context.Context, store.Address) (store.Thread, error) {
@@ -638,13 +636,13 @@ func (noThreads) GetChannel(context.Context, string) (store.Channel, error) {
 	return store.Channel{}, nil
 }
 
-// undone is an inbox of a process that dies before it notes what is done.
+// undone is an inbox of a process that dies before it marks items as done.
 type undone struct{ store.Inbox }
 
 func (undone) Done(context.Context, string) error { return errors.New("killed") }
 
-// TestSaidOnce: what somebody is told alone about what they did stands there once,
-// also where the process died before it noted that it was said.
+// TestSaidOnce: a private reply to a person's action is posted once, even if the process
+// died before it recorded the reply.
 func TestSaidOnce(t *testing.T) {
 	t.Parallel()
 	commands := &bots.Commands{}

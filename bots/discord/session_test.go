@@ -14,15 +14,15 @@ import (
 	"nize/store"
 )
 
-// askers get the cards of their own asks, and nobody else does.
+// askers sends the cards of calls only to their requesters.
 type askers struct{ store.DB }
 
 func (askers) Approvers(context.Context, string) ([]store.User, error) { return nil, nil }
 func (askers) Sees(context.Context, store.Caller, store.Call) bool     { return true }
 
-// TestAsksOfOneSession: somebody's own channel with nize has no threads, so the cards of
-// one session reply to its first one, also if they come at once. A button there works.
-// After the first card was deleted the next stands alone.
+// TestAsksOfOneSession: a direct channel has no threads, so the cards of one session reply
+// to its first one, even if they arrive at once. Their buttons work. After the first card
+// was deleted, the next is posted by itself.
 func TestAsksOfOneSession(t *testing.T) {
 	t.Parallel()
 	s := unstarted(t, discordtest.Options{}, Options{})
