@@ -15,7 +15,7 @@ import (
 	"nize/store/database/databasetest"
 )
 
-// fakeTools is a gateway with one tool that always needs a yes.
+// fakeTools is a gateway with one tool that always needs approval.
 type fakeTools struct{ db *database.DB }
 
 func (d fakeTools) Functions(context.Context, store.Caller, store.Scope) ([]store.Function, error) {
@@ -42,8 +42,8 @@ func (d fakeTools) Decide(ctx context.Context, by store.Caller, id string, dec s
 	return &c, err
 }
 
-// The planner behind the agent, on the real store: a proposal, a yes, a
-// result, and after another proposal a no.
+// The planner behind the agent, on the real store: a proposal, an approval, a result, and
+// after another proposal a refusal.
 func TestPlannerBehindAgent(t *testing.T) {
 	ctx := t.Context()
 	db := databasetest.Open(t)

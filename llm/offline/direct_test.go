@@ -29,7 +29,7 @@ func TestOfferedTools(t *testing.T) {
 		"Roll 2d6":                {Name: "roll_dice", Args: `{"dice":"2d6"}`},
 		"What time is it?":        {},
 		"Which tools are there?":  {},
-		"weather":                 {}, // the city is asked for
+		"weather":                 {}, // it asks for the city
 		"Translate this to Latin": {},
 	} {
 		reply := ask(says(text))

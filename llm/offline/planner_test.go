@@ -18,14 +18,14 @@ import (
 	"nize/store"
 )
 
-// tool is one of a fake server.
+// tool is a tool of a fake server.
 type tool struct {
 	id, about, schema string
 	ask               bool
 }
 
 var toolbox = []tool{
-	// As nize-toolbox has them, shortened.
+	// From nize-toolbox, shortened.
 	{"toolbox:current_time", "Tells what time and date it is now in a city, country or time zone. Answers questions such as \"What time is it in Tokyo?\" and \"What is today's date?\".",
 		`{"type":"object","properties":{"place":{"type":"string","maxLength":100,"description":"City, country, IANA zone or UTC offset. UTC if left out."}},"additionalProperties":false}`, false},
 	{"toolbox:convert_time", "Converts a clock time or date and time from one place to another, daylight saving included. Example: 3 pm in New York, in Berlin.",
@@ -52,8 +52,8 @@ type chat struct {
 	turns  []store.Turn
 	runs   []string
 	tools  []tool
-	out    string     // what the next execution gives; "" is "ok"
-	said   store.Text // with out, where it is no result
+	out    string     // result of the next execution; "" is "ok"
+	said   store.Text // with out, if it is not a result
 	ended  store.State
 	unmade bool
 }
@@ -143,7 +143,7 @@ func toJSON(v any) string {
 	return string(b)
 }
 
-// overlap is a poor man's search: the share of words that the tool knows.
+// overlap is a simple search: the share of words that the tool contains.
 func overlap(query string, t tool) float64 {
 	words := func(s string) []string { return strings.FieldsFunc(strings.ToLower(s), notWord) }
 	var have []string
@@ -203,8 +203,7 @@ func TestOneMessage(t *testing.T) {
 	}
 }
 
-// What people ask for in other words than a tool has: calculations, and the order
-// of a question.
+// Requests in words other than the tool's: calculations, and the order of a question.
 func TestOtherWords(t *testing.T) {
 	sums := map[string]string{
 		"17 percent of 2340": "17/100*2340", "What is 17% of 2,340?": "17/100*2340", "how much is 20% off 49.90": "49.90-49.90*20/100", "add 19% to $250": "250+250*19/100",
@@ -230,14 +229,14 @@ func TestOtherWords(t *testing.T) {
 	}
 }
 
-// A tool that shares no more than a common word with the message is not proposed.
+// A tool that shares at most a common word with the message is not proposed.
 func TestHonestNo(t *testing.T) {
 	for _, text := range []string{
 		"generate a password", "what's the weather in Paris", "translate hello to French", "write a poem about spring", "reverse the word hello", "who is the president of France",
 		"book a flight to Rome", "tell me a joke", "is 17 prime", "summarise the news", "send a fax to the bank",
 	} {
 		c := newChat(t)
-		for i := range c.tools { // as a search is, that always finds something
+		for i := range c.tools { // like a search that always finds something
 			c.tools = slices.Clone(c.tools)
 			c.tools[i].about += " text"
 		}
@@ -247,7 +246,7 @@ func TestHonestNo(t *testing.T) {
 	}
 }
 
-// The demo names four things to try; each runs.
+// The demo suggests four requests; each works.
 func TestDemo(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join("..", "..", "scripts", "demo"))
 	if err != nil {
@@ -291,7 +290,7 @@ func TestAsksForWhatIsMissing(t *testing.T) {
 		t.Error(d)
 	}
 	c.say("convert units")
-	c.say("What time is it in Tokyo?") // no number: a new request
+	c.say("What time is it in Tokyo?") // not a number: a new request
 	if got := c.runs[len(c.runs)-1]; got != `toolbox:current_time {"place":"Tokyo"}` {
 		t.Errorf("ran %s", got)
 	}
@@ -342,7 +341,7 @@ func TestOutcomes(t *testing.T) {
 		{store.Done, store.Plain("bad dice"), "reported an error: bad dice."},
 		{store.Lost, store.Plain("x:y did not answer within 1s: the outcome is unknown; look before you run it again"), "ended without a result: x:y did not answer within 1s: the outcome is unknown; look before you run it again."},
 		{store.Lost, store.Text{}, "it is unknown whether it took effect. Please check"},
-		{store.Planned, store.Textf("tool %s not found", "x"), "was not run: tool x not found."}, // as older versions stored it
+		{store.Planned, store.Textf("tool %s not found", "x"), "was not run: tool x not found."}, // the form stored by older versions
 	} {
 		c := newChat(t)
 		c.ended, c.said = row.ended, row.said
@@ -362,7 +361,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A tool that needs a yes is proposed in words.
+// A tool that needs approval is proposed in words.
 func TestProposal(t *testing.T) {
 	c := newChat(t)
 	c.say("add a note titled a: b")

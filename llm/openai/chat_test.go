@@ -54,7 +54,7 @@ func (s *service) seen() (bodies, paths []string) {
 	return append([]string(nil), s.bodies...), append([]string(nil), s.paths...)
 }
 
-// client is a client of it whose pauses take no time and are noted.
+// client returns a client of the service whose pauses are recorded and take no time.
 func (s *service) client(t *testing.T, kind string) (*Client, *[]time.Duration) {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -74,7 +74,7 @@ func (s *service) client(t *testing.T, kind string) (*Client, *[]time.Duration) 
 	return c, &slept
 }
 
-// stream answers with data lines.
+// stream responds with data lines.
 func stream(lines ...string) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, _ *http.Request, _ int) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -112,8 +112,8 @@ func tc(id, name, args string) store.ToolCall {
 
 var hello = llm.Request{Model: "m", System: "be kind", Turns: []store.Turn{{Role: store.FromUser, Text: "hi"}}}
 
-// The styles in which services stream (notes on go-openai, and what was met
-// since). Each must give the same two calls, or the text, or an error.
+// The forms in which services stream (from notes on go-openai, and from experience). Each
+// must give the same two calls, or the text, or an error.
 var styles = []struct {
 	name  string
 	lines []string
@@ -308,7 +308,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// A reasoning model of OpenAI gets neither max_tokens nor a temperature.
+// An OpenAI reasoning model gets neither max_tokens nor a temperature.
 func TestReasoningModelRequest(t *testing.T) {
 	s := newService(t, stream(text("ok"), end))
 	c, _ := s.client(t, "openai")

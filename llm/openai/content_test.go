@@ -9,8 +9,8 @@ import (
 	"nize/store"
 )
 
-// A picture goes beside its message, in the shape of either protocol; a
-// message without one stays a plain text.
+// A picture is sent beside its message, in the form of either protocol; a message without
+// one stays a plain text.
 func TestPictureParts(t *testing.T) {
 	ask := func(model string) string {
 		t.Helper()
@@ -50,7 +50,7 @@ func TestPictureParts(t *testing.T) {
 	}
 }
 
-// Pictures in results stand in a message behind the last result of the step.
+// Pictures in results are in a message after the last result of the step.
 func TestPicturesInResults(t *testing.T) {
 	picture := []store.File{{Kind: store.ImageFile, Type: "image/png", Data: []byte("x")}, {Kind: store.ImageFile, Type: "image/png"}}
 	req := llm.Request{Model: "gpt-6", Turns: []store.Turn{

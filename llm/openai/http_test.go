@@ -106,7 +106,7 @@ func TestRetrySucceeds(t *testing.T) {
 	}
 }
 
-// Once something was streamed, nothing is asked again.
+// After streaming has begun, nothing is retried.
 func TestNoRetryAfterFirstByte(t *testing.T) {
 	s := newService(t, func(w http.ResponseWriter, r *http.Request, try int) {
 		stream(text("a"))(w, r, try)
@@ -123,8 +123,8 @@ func TestNoRetryAfterFirstByte(t *testing.T) {
 	}
 }
 
-// A connection that is closed before anything came over it is asked once more,
-// and then leaves it to another model.
+// If a connection is closed before a byte of response, the request is retried once, and
+// then left to another model.
 func TestClosedBeforeTheAnswer(t *testing.T) {
 	for name, handle := range map[string]func(w http.ResponseWriter){
 		"before the header": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
@@ -169,7 +169,7 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
-// Cancelling ends the request at once, and the service sees it.
+// Cancelling ends the request at once, and the service notices.
 func TestCancel(t *testing.T) {
 	gone := make(chan struct{})
 	s := newService(t, func(w http.ResponseWriter, r *http.Request, try int) {
@@ -293,8 +293,8 @@ func TestResponsesFailures(t *testing.T) {
 	}
 }
 
-// A model that refuses Chat Completions is asked by the Responses API, and
-// from then on at once.
+// A model that rejects Chat Completions is asked with the Responses API, and from then on
+// directly.
 func TestResponsesByError(t *testing.T) {
 	s := newService(t, func(w http.ResponseWriter, r *http.Request, try int) {
 		if strings.HasSuffix(r.URL.Path, "/chat/completions") {
@@ -324,7 +324,7 @@ func TestEmbeddings(t *testing.T) {
 			n = 2
 		}
 		var data []string
-		for i := n - 1; i >= 0; i-- { // not in order
+		for i := n - 1; i >= 0; i-- { // out of order
 			data = append(data, fmt.Sprintf(`{"index":%d,"embedding":[%d,%d]}`, i, try, i))
 		}
 		usage := ""

@@ -11,8 +11,8 @@ import (
 	"nize/store"
 )
 
-// strict refuses, as services do, a request that holds what a model may not
-// write: names, ids and arguments.
+// strict rejects, as services do, a request with names, ids or arguments that a model may
+// not write.
 func strict(t *testing.T, body string) string {
 	t.Helper()
 	var req struct {
@@ -43,8 +43,8 @@ func strict(t *testing.T, body string) string {
 	return ""
 }
 
-// A name that a model should not have written goes back in a form that the
-// service takes, by either protocol, so the conversation can go on.
+// An illegal name from a model is sent back in a form that the service accepts, with either
+// protocol, so the conversation can continue.
 func TestIllegalNames(t *testing.T) {
 	for _, model := range []string{"m", "gpt-6"} {
 		for _, bad := range []string{"", "toolbox:convert_time", "näme", "a b", strings.Repeat("x", 65)} {
@@ -85,8 +85,8 @@ func TestIllegalNames(t *testing.T) {
 	}
 }
 
-// An id goes back to the service that chose it as it was, and to another only in
-// the form that all take.
+// An id is sent back unchanged to the service that chose it, and to others only in the form
+// that all accept.
 func TestCallIDs(t *testing.T) {
 	c := &Client{opt: Options{Provider: store.Provider{Name: "prov"}}}
 	turn := func(model, id string, provider ...string) store.Turn {

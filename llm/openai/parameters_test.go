@@ -15,7 +15,7 @@ import (
 	"nize/store"
 )
 
-// oddSchemas are such as servers list; each ended the turns of one service or other.
+// oddSchemas are schemas that servers list; each ended the turns of some service.
 var oddSchemas = []string{
 	`{}`, `true`, `null`, ``, `[]`,
 	`{"type":"object"}`,
@@ -39,7 +39,7 @@ func oddRequest() llm.Request {
 	return req
 }
 
-// sentSchemas are the schemas in a request; nil for a function without one.
+// sentSchemas returns the schemas in a request; nil for a function without one.
 func sentSchemas(t *testing.T, body string) (list []map[string]any) {
 	t.Helper()
 	var req struct {
@@ -47,7 +47,7 @@ func sentSchemas(t *testing.T, body string) (list []map[string]any) {
 			Function struct {
 				Parameters map[string]any `json:"parameters"`
 			} `json:"function"`
-			Parameters map[string]any `json:"parameters"` // of the Responses API
+			Parameters map[string]any `json:"parameters"` // for the Responses API
 		} `json:"tools"`
 	}
 	if err := json.Unmarshal([]byte(body), &req); err != nil {
@@ -62,7 +62,7 @@ func sentSchemas(t *testing.T, body string) (list []map[string]any) {
 	return list
 }
 
-// takesRoot is what OpenAI and Anthropic say of a root.
+// takesRoot returns the error of OpenAI and Anthropic for a root schema.
 func takesRoot(s map[string]any) string {
 	if s["type"] != "object" {
 		return `schema must be a JSON Schema of 'type: "object"'`
@@ -78,7 +78,7 @@ func takesRoot(s map[string]any) string {
 	return ""
 }
 
-// takesSubset is what the narrowest services say of any schema.
+// takesSubset returns the error of the strictest services for a schema.
 func takesSubset(s map[string]any) string {
 	for key, value := range s {
 		switch key {
@@ -123,12 +123,12 @@ func legalProperty(name string) bool {
 	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// TestSchemasOfServices: no schema ends a turn, whatever of JSON Schema the service
-// takes, and what it took is remembered.
+// TestSchemasOfServices: no schema ends a turn, whatever part of JSON Schema the service
+// supports, and the accepted form is remembered.
 func TestSchemasOfServices(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, model string
-		takes       func(i int, s map[string]any) string // "" is yes
+		takes       func(i int, s map[string]any) string // "" means accepted
 		asks        int                                  // requests for the first answer
 	}{
 		"any":       {"openai-compatible", "m", func(int, map[string]any) string { return "" }, 1},
@@ -189,7 +189,7 @@ func TestSchemasOfServices(t *testing.T) {
 			c, _ := s.client(t, test.kind)
 			req := oddRequest()
 			req.Model = test.model
-			for _, want := range []int{test.asks, 1} { // the second time it knows
+			for _, want := range []int{test.asks, 1} { // the second time the form is known
 				asks = 0
 				reply, err := c.Generate(t.Context(), req, nil)
 				if err != nil || reply.Text != "ok" || asks != want {
@@ -200,8 +200,8 @@ func TestSchemasOfServices(t *testing.T) {
 	}
 }
 
-// TestOtherRefusals: what is not about schemas is not asked again, and a service
-// that takes no form at all is asked a few times only.
+// TestOtherRefusals: errors that aren't about schemas are not retried, and a service that
+// accepts no form is asked only a few times.
 func TestOtherRefusals(t *testing.T) {
 	for _, test := range []struct {
 		status  int
@@ -211,7 +211,7 @@ func TestOtherRefusals(t *testing.T) {
 		{400, "model m does not exist", 1},
 		{401, "the schema of your key is wrong", 1},
 		{400, "This model's maximum context length is 8192 tokens; your tools take 9000", 1},
-		{400, "Invalid schema for function 's__f3'", 4}, // as it is, narrow, that one bare, all bare
+		{400, "Invalid schema for function 's__f3'", 4}, // unchanged, narrow, that one bare, all bare
 		{422, "tools are not supported", 3},
 	} {
 		asks := 0
@@ -228,8 +228,8 @@ func TestOtherRefusals(t *testing.T) {
 	}
 }
 
-// TestBareDescribes: a function whose schema the service does not take says it in
-// words.
+// TestBareDescribes: a function whose schema the service doesn't accept has it in its
+// description.
 func TestBareDescribes(t *testing.T) {
 	fn := store.Function{Name: "f", Description: "Does it.", Schema: json.RawMessage(`{"type":"object","properties":{"a":{}}}`)}
 	schema, about := forms{bare: []string{"f"}}.parameters(fn, false)
@@ -241,7 +241,7 @@ func TestBareDescribes(t *testing.T) {
 	}
 }
 
-// A service that refuses one function after the other is not asked once for each.
+// A service that rejects one function after the other is not asked once for each.
 func TestRefusalsOneByOne(t *testing.T) {
 	req := llm.Request{Model: "m"}
 	for i := range 50 {

@@ -13,8 +13,8 @@ import (
 	"nize/store"
 )
 
-// tools is a conversation in which a tool was used, and a person wrote on before
-// the model did.
+// tools is a conversation in which a tool was used, and a person wrote before the model
+// replied.
 var tools = llm.Request{
 	Model: "m", MaxTokens: 9, NoCalls: true,
 	Functions: []store.Function{{Name: "list", Schema: json.RawMessage(`{"type":"object","properties":{}}`)}, {Name: "find", Schema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"}}}`)}},
@@ -26,7 +26,7 @@ var tools = llm.Request{
 	},
 }
 
-// asked is what a kind of service is sent for a request.
+// asked returns what a kind of service gets for a request.
 func asked(t *testing.T, kind string, req llm.Request) map[string]any {
 	t.Helper()
 	s := newService(t, stream(text("ok"), end))
@@ -66,7 +66,7 @@ func TestAnthropicLimitsAndChoice(t *testing.T) {
 	}
 }
 
-// Its list of models is of Anthropic's own API, with headers of that.
+// Its list of models is from Anthropic's own API, with that API's headers.
 func TestAnthropicModels(t *testing.T) {
 	s := newService(t, func(w http.ResponseWriter, r *http.Request, _ int) {
 		if r.Header.Get("x-api-key") != testKey || r.Header.Get("anthropic-version") == "" || r.Header.Get("Authorization") != "" || r.URL.Query().Get("limit") != "1000" {
@@ -104,8 +104,8 @@ func TestMistralRequest(t *testing.T) {
 	}
 }
 
-// Gemini's signature beside a call goes back with it; a call of another model has
-// the one that Google names for it.
+// Gemini's signature beside a call is sent back with it; a call of another model has the
+// one that Google documents for that.
 func TestGeminiSignatures(t *testing.T) {
 	signed := `{"google":{"thought_signature":"abc"}}`
 	s := newService(t, func(w http.ResponseWriter, r *http.Request, try int) {
@@ -168,7 +168,7 @@ func TestXAIRequest(t *testing.T) {
 	}
 }
 
-// What services refuse with a status of their own.
+// Errors for which services use statuses of their own.
 func TestKindFaults(t *testing.T) {
 	for _, tt := range []struct {
 		kind   string

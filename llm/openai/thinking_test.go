@@ -15,8 +15,8 @@ import (
 	"nize/store"
 )
 
-// TestThinking: reasoning in front of an answer is neither shown nor kept as the
-// answer, in whatever pieces it comes; a tag that is spoken of stays.
+// TestThinking: reasoning before an answer is neither shown nor kept as the answer, however
+// it is split; a tag that is only mentioned stays.
 func TestThinking(t *testing.T) {
 	const plan = "the secret plan: use `x`"
 	for name, test := range map[string]struct{ said, want string }{
@@ -68,7 +68,7 @@ func TestThinking(t *testing.T) {
 				lines, rest = append(lines, text(string(rest[:n]))), rest[n:]
 			}
 			c, _ := newService(t, stream(append(lines, end)...)).client(t, "openai-compatible")
-			for try := range 2 { // the second time it knows that nothing is opened
+			for try := range 2 { // the second time it is known that nothing is opened
 				var shown strings.Builder
 				got, err := c.Generate(t.Context(), hello, func(d llm.Delta) { shown.WriteString(d.Text) })
 				if err != nil || got.Text != test.want {
@@ -83,7 +83,7 @@ func TestThinking(t *testing.T) {
 	}
 }
 
-// TestThinkingAlone: reasoning without an answer is none.
+// TestThinkingAlone: reasoning without an answer is not an answer.
 func TestThinkingAlone(t *testing.T) {
 	for said, finish := range map[string]string{"\ufeff<THINK type=x>the secret plan": "length", "<think>the <think>secret</think> plan</think>": "stop", "<think>the secret plan": "length", "<think>the secret plan</think>\n": "stop"} {
 		c, _ := newService(t, stream(text(said), `{"choices":[{"delta":{},"finish_reason":"`+finish+`"}]}`)).client(t, "openai-compatible")
@@ -94,8 +94,8 @@ func TestThinkingAlone(t *testing.T) {
 	}
 }
 
-// TestThoughtGoesBack: within the steps of a turn a model gets back what it thought;
-// in later turns it does not.
+// TestThoughtGoesBack: within the steps of a turn a model gets its reasoning back; in later
+// turns it doesn't.
 func TestThoughtGoesBack(t *testing.T) {
 	s := newService(t, stream(text("<think>plan</think>\n\n"), toolCalls(`{"index":0,"id":"a","function":{"name":"find","arguments":"{}"}}`), endCalls))
 	c, _ := s.client(t, "openai-compatible")
@@ -115,7 +115,7 @@ func TestThoughtGoesBack(t *testing.T) {
 	}
 }
 
-// TestEnds: [DONE] is an end behind a text or complete calls, and nothing else is.
+// TestEnds: [DONE] ends a stream only after a text or complete calls.
 func TestEnds(t *testing.T) {
 	whole := toolCalls(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\":1}"}}`)
 	bare := toolCalls(`{"index":0,"id":"a","function":{"name":"f"}}`)
@@ -123,7 +123,7 @@ func TestEnds(t *testing.T) {
 	nameless := toolCalls(`{"index":0,"id":"a","function":{"arguments":"{}"}}`)
 	for name, test := range map[string]struct {
 		body   string
-		finish string // "" is an error
+		finish string // "" means an error
 		calls  int
 	}{
 		"calls":                 {"data: " + whole + "\n\ndata: [DONE]\n\n", "tool_calls", 1},
@@ -153,8 +153,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestOddStreams: however the service writes its lines and fields, the answer is the
-// same.
+// TestOddStreams: however the service writes its lines and fields, the answer is the same.
 func TestOddStreams(t *testing.T) {
 	const doc = `{"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`
 	const pretty = "{\n \"choices\": [\n\n {\"index\": 0, \"message\": {\"content\": \"hi\"}, \"finish_reason\": \"stop\"}\n ]\n}\n"
@@ -236,8 +235,8 @@ func TestListsOfModels(t *testing.T) {
 	}
 }
 
-// TestPages: a page in the place of JSON is called one, whatever was asked, and by
-// what type and status it came.
+// TestPages: a web page instead of JSON is reported as such, whatever the request, its type
+// and its status.
 func TestPages(t *testing.T) {
 	const page = "\n<!DOCTYPE html>\n<html><head><title>\n 502 Bad  Gateway</title></head><body>nginx</body></html>"
 	for name, test := range map[string]struct {
@@ -275,8 +274,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNoJSON: an XML document, and a text, that come instead of JSON are
-// quoted.
+// TestAnswersThatAreNoJSON: an XML document or a text instead of JSON is quoted.
 func TestAnswersThatAreNoJSON(t *testing.T) {
 	const denied = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 	for name, test := range map[string]struct {
@@ -311,8 +309,7 @@ func TestAnswersThatAreNoJSON(t *testing.T) {
 	}
 }
 
-// FuzzThinking: whatever comes in whatever pieces, the answer is the same as in one,
-// and what is shown is all of it.
+// FuzzThinking: however a text is split, the answer is the same, and all of it is shown.
 func FuzzThinking(f *testing.F) {
 	f.Add("<think>a</think>\nb", uint8(3), true)
 	f.Add("a</think> b`</think>`", uint8(1), false)
@@ -346,7 +343,7 @@ func FuzzThinking(f *testing.F) {
 	})
 }
 
-// An answer that is held back grows by its pieces, and is not copied for each.
+// An answer that is held back grows by its pieces, without being copied for each.
 func TestHeldAnswerIsNotCopied(t *testing.T) {
 	const pieces = 20_000
 	shown := ""
@@ -357,7 +354,7 @@ func TestHeldAnswerIsNotCopied(t *testing.T) {
 		a.write("word ")
 	}
 	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 { // copied, it is a gigabyte
+	if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 { // with copies, it would be a gigabyte
 		t.Errorf("%d pieces take %d MiB", pieces, n>>20)
 	}
 	a.write("</think>yes")
