@@ -90,3 +90,28 @@ func TestEditKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestionForm: titled choices and lists of choices are fields; only a question
+// shows the titles, since a tool's arguments must not be described as something else.
+func TestQuestionForm(t *testing.T) {
+	limits := EditLimits{Fields: 5, Options: 25, Option: 75, Input: 3000}
+	schema := json.RawMessage(`{"properties":{"z":{"type":["string","null"],"title":"Zone"},"to":{"type":"string","title":"To","oneOf":[{"const":"eve","title":"Ann"},{"const":"bo"}]},"of":{"type":"array","items":{"enum":["x","y"]}}}}`)
+	for _, test := range []struct {
+		question *store.Question
+		label    string
+		option   string
+	}{{nil, "to", "eve"}, {&store.Question{Schema: schema}, "To", "Ann"}} {
+		card := store.Card{Args: json.RawMessage(`{"of":["y"],"to":"bo"}`), Question: test.question}
+		e := EditCall(card, schema, limits)
+		if len(e.Fields) != 3 || e.Fields[0].Name != "z" || e.Fields[1].Label != test.label || e.Fields[1].Options[0] != test.option || e.Fields[1].Chosen != 1 || !e.Fields[2].Many || len(e.Fields[2].Several) != 1 {
+			t.Fatalf("%+v", e)
+		}
+		args, wrong, err := ReadEdit(card, schema, e.Form, limits, func(name string) ([]string, bool) {
+			v, ok := map[string][]string{"to": {"0"}, "of": {"0", "1"}, "z": {""}}[name]
+			return v, ok
+		}, phrases.For(""))
+		if string(args) != `{"of":["x","y"],"to":"eve"}` || len(wrong) > 0 || err != nil {
+			t.Errorf("%s, %v, %v", args, wrong, err)
+		}
+	}
+}
