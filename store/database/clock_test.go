@@ -79,7 +79,7 @@ func TestRepairClock(t *testing.T) {
 	ctx := t.Context()
 	put := func(name string) {
 		t.Helper()
-		if _, err := d.AddUser(ctx, admin, store.User{Name: name, Role: store.Member, Identities: []string{"local:" + name}}); err != nil {
+		if _, err := d.AddUser(ctx, admin, store.User{Name: name, Role: store.Member, Identities: []string{"slack:T:" + name}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -84,7 +84,7 @@ func TestClients(t *testing.T) {
 	is("c_1", false)
 	is("c_2", false)
 	is("c_3", true)
-	is("c_other", true) // its network has no more than this one
+	is("c_other", true)                                                                        // its network has no more than this one
 	if err := errors.Join(db.UseClient(ctx, "c_3"), db.UseClient(ctx, "nobody")); err != nil { // gets tokens by assertions
 		t.Fatal(err)
 	}

@@ -22,9 +22,9 @@ type change struct {
 	do     func() error
 }
 
-// compound are the methods that take away or move more than one thing, each of
-// which leaves an event of its own beside the one of the whole.
-var compound = []string{"Unlink", "RemoveUser", "Join", "EraseEvents", "ForgetUser", "ForgetThread"}
+// compound are the methods that add, remove or move more than one record, each of
+// which leaves an event of its own beside the main one.
+var compound = []string{"AddUser", "Unlink", "RemoveUser", "Join", "EraseEvents", "ForgetUser", "ForgetThread"}
 
 // changesLeaveEvents: each change leaves exactly one event, with who did it and
 // from where; what is refused, and what only reads, leaves none.

@@ -71,8 +71,8 @@ func addUser(e *env) {
 		e.is(err, store.ErrInvalid)
 	}
 	list := must(e.Events(ctx, store.EventQuery{Limit: 10}))(e)
-	if len(list) != 1 || list[0].User != ada.User {
-		e.Fatalf("the trail names nobody, or more: %+v", list)
+	if len(list) != 2 || list[0].Kind != "member.put" || list[1].Kind != "user.put" || list[0].User != ada.User || list[1].User != ada.User {
+		e.Fatalf("the trail has other events than of the user and its team: %+v", list)
 	}
 	// A person who was only named can't reach nize as an admin, and doesn't count as the last one.
 	local := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
