@@ -57,6 +57,7 @@ var own = map[string]string{
 	"servers/changes.go: row":                                              "made of a clean line",
 	"servers/servers.go: stamp":                                            "a time",
 	"chat/answer.go: more":                                                 "the transcript made it printable",
+	"chat/prompt.go: p.answers.prompt()":                                   "answering.prompt escapes",
 	"chat/prompt.go: line":                                                 "bots.CardLines escapes",
 	"chat/turn.go: line":                                                   "the catalogue's",
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // verbs begin the line that help has of a command.
-var verbs = strings.Fields(`acknowledge add allow answer ask assign call change check close compact confirm connect copy count create decide declare deny disable
+var verbs = strings.Fields(`acknowledge add allow answer ask assign call change check close compact confirm connect copy count create decide declare delete deny disable
 	edit enable end erase explain export find forget import inspect let limit list make manage map offer print prove rank read refresh refuse
-	register remove repeat replace reset revoke rotate run save seal search send serve set show sign start stop switch talk test try verify`)
+	register remove repeat replace reset revoke rewrite rotate run save seal search send serve set show sign start stop switch talk test try verify`)
 
 // TestHelpLines: each command is explained by a verb phrase of at most ten words.
 func TestHelpLines(t *testing.T) {
