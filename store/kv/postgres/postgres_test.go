@@ -815,7 +815,7 @@ func TestRoundTrips(t *testing.T) {
 		if err := db.Begin(ctx, by, store.Call{ID: store.NewID(db.Now()), By: "ada", Server: "s", Tool: "t", Thread: id, State: store.Running}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.AddUser(ctx, by, store.User{Name: "u", Role: store.Member, Identities: []string{fmt.Sprint("local:", i)}}); err != nil {
+		if _, err := db.AddUser(ctx, by, store.User{Name: "u", Role: store.Member, Identities: []string{fmt.Sprint("slack:T:", i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
