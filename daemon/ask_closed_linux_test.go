@@ -145,12 +145,12 @@ func TestHooksFailClosed(t *testing.T) {
 		hold   bool
 		reason string
 	}{
-		"never answers":             {hold: true, reason: "did not answer within"},
+		"never answers":             {hold: true, reason: "did not respond within"},
 		"closes":                    {reason: "can't decide"},
 		"cut in the header":         {answer: "HTTP/1.1 200 OK\r\nContent-Le", reason: "can't decide"},
 		"cut in the body":           {answer: ok(approved)[:len(ok(approved))-20], reason: "can't decide"},
 		"cut before the end":        {answer: strings.Replace(ok(approved), "Length: ", "Length: 9", 1), reason: "can't decide"},
-		"stops in the body":         {answer: ok(approved)[:len(ok(approved))-1], hold: true, reason: "did not answer within"},
+		"stops in the body":         {answer: ok(approved)[:len(ok(approved))-1], hold: true, reason: "did not respond within"},
 		"no HTTP":                   {answer: "SSH-2.0-OpenSSH_9.2\r\n", reason: "can't decide"},
 		"no JSON":                   {answer: ok("<html>approved</html>"), reason: "can't decide"},
 		"empty":                     {answer: ok(""), reason: "can't decide"},
@@ -209,7 +209,7 @@ func TestHooksOfAStoppedDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	denied(t, runHook(t, "claude-code", filepath.Join(k.dir, "s"), step), "can't decide")
-	denied(t, runHook(t, "codex", "http://"+status.Listen, step), "did not answer within")
+	denied(t, runHook(t, "codex", "http://"+status.Listen, step), "did not respond within")
 	k.kill()
 	denied(t, runHook(t, "codex", filepath.Join(k.dir, "s"), step), "nized is not running at")
 	denied(t, runHook(t, "codex", "http://"+status.Listen, step), "nize can't be reached")

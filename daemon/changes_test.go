@@ -258,7 +258,7 @@ func changesOf(t *testing.T, r *testDaemon) []request {
 		{"DELETE /v1/tokens", "token.revoke", func() error { return second(api.RevokeTokens.Call(ctx, r.Client, api.RevokeTokensRequest{All: true})) }},
 	}
 	return append(list, []request{
-		{"POST /v1/users", "user.put", func() error {
+		{"POST /v1/users", "user.put member.put", func() error {
 			return second(api.AddUser.Call(ctx, r.Client, api.AddUserRequest{Name: "mia", Role: store.Admin}))
 		}},
 		{"PATCH /v1/users/{id}", "user.put", func() error {
@@ -314,7 +314,7 @@ func changesOf(t *testing.T, r *testDaemon) []request {
 			}
 			return second(api.RemovePlan.Call(ctx, r.Client, api.RemovePlanRequest{ID: "pro"}))
 		}},
-		{"DELETE /v1/users/{id}", "user.remove", func() error {
+		{"DELETE /v1/users/{id}", "member.delete user.remove", func() error {
 			u, err := api.RemoveUser.Call(ctx, r.Client, api.RemoveUserRequest{ID: "mia"})
 			mia = u.ID
 			return err

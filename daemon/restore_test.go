@@ -134,7 +134,7 @@ func TestRestoreRefuses(t *testing.T) {
 	k := newKillable(t)
 	ctx := t.Context()
 	good := k.copied()
-	mark := []byte("\x00\x00\x00\x00\x00\x00\x00\x01")
+	mark := []byte("\x00\x00\x00\x00\x00\x00\x00\x02")
 	newer := bytes.ReplaceAll(bytes.Clone(good), append([]byte("schema"), mark...), append([]byte("schema"), 0, 0, 0, 0, 0, 0, 0, 99))
 	if bytes.Equal(newer, good) {
 		t.Fatal("the schema's version was not found")
@@ -185,8 +185,8 @@ func TestRollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, later := []byte("schema\x00\x00\x00\x00\x00\x00\x00\x01"), []byte("schema\x00\x00\x00\x00\x00\x00\x00\x02")
-	if err := os.WriteFile(path, bytes.ReplaceAll(db, one, later), 0o600); err != nil {
+	now, later := []byte("schema\x00\x00\x00\x00\x00\x00\x00\x02"), []byte("schema\x00\x00\x00\x00\x00\x00\x00\x03")
+	if err := os.WriteFile(path, bytes.ReplaceAll(db, now, later), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) (string, error) {

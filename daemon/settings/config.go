@@ -281,7 +281,7 @@ func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value stri
 		return api.Setting{}, notPersonal(k)
 	}
 	if user == "" && k.UserOnly {
-		return api.Setting{}, fmt.Errorf("%s is a personal setting: %w a system value; set a person's with --user", key, store.ErrInvalid)
+		return api.Setting{}, fmt.Errorf("%w system value: %s is each person's own; set it with --user", store.ErrInvalid, key)
 	}
 	if user == "" && !by.IsAdmin() {
 		return api.Setting{}, store.Mark(fmt.Errorf("only admins set the system's %s; set your own with --user", key), store.ErrRefused)
