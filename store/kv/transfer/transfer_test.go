@@ -178,17 +178,7 @@ func TestCompare(t *testing.T) {
 	}
 
 	path := filepath.Join(t.TempDir(), "damaged.db")
-	b, err := from.Begin(t.Context(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(b.(interface{ Copy(*os.File) error }).Copy(f), f.Close())
-	b.Rollback()
-	if err != nil {
+	if err := from.CopyTo(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(path)
