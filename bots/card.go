@@ -61,7 +61,7 @@ type CardParts struct {
 
 // Settled is the single line that replaces a card when its call no longer waits.
 type Settled struct {
-	What  string `json:"what,omitempty"`  // what was done, from the tool's title
+	What  string `json:"what,omitempty"`  // the completed action, from the tool's title
 	State string `json:"state,omitempty"` // the state and its reason; "" if What already says that it is done
 	Who   string `json:"who,omitempty"`   // who approved it; "" if no person did
 	Took  string `json:"took,omitempty"`  // how long it ran; "" if it didn't run

@@ -9,16 +9,16 @@ import (
 	"nize/store"
 )
 
-// A question of a server is a card as well, on which nothing is run: its requester
-// answers it, declines or dismisses it. A form opens in the dialog that edits
-// arguments; an address is opened by a button that names its host.
+// A server's question is shown as a card, although nothing runs: the requester answers,
+// declines or dismisses it. A form opens in the dialog for editing arguments; a URL is
+// opened by a button that names its host.
 
-// asks reports whether the card is a question that waits for its answer.
+// asks reports whether the card is an unanswered question.
 func asks(card store.Card) bool {
 	return card.Question != nil && card.State == store.Pending && !card.Approved
 }
 
-// questionParts changes the words of a call's card to those of a question.
+// questionParts replaces the texts of a call's card by those of a question.
 func questionParts(p *CardParts, card store.Card, r Reader, words phrases.Catalogue) {
 	p.Badge, p.Notice = words.Say(phrases.QuestionBadge), ""
 	p.Origin = p.Origin[:1:1] // the reader is the requester
@@ -40,7 +40,7 @@ func questionParts(p *CardParts, card store.Card, r Reader, words phrases.Catalo
 	}
 }
 
-// questionRows are what a server asks, as rows of a card.
+// questionRows returns the server's question as rows of a card.
 func questionRows(card store.Card, words phrases.Catalogue) []arguments.Row {
 	q := card.Question
 	rows := []arguments.Row{questionRow(words.Say(phrases.QuestionMessage), q.Message)}
@@ -69,7 +69,7 @@ func questionRow(label, text string) arguments.Row {
 	return arguments.Row{Label: label, Kind: kind, Text: strings.Join(lines, "\n")}
 }
 
-// questionButtons are what can be done about a question.
+// questionButtons returns the buttons of a question's card.
 func questionButtons(card store.Card, words phrases.Catalogue) []CardButton {
 	answer := CardButton{Verb: VerbEdit, Label: words.Say(phrases.ButtonAnswer), Strong: true}
 	switch q := card.Question; {
@@ -99,10 +99,10 @@ func FormSchema(card store.Card, tool func(id string) (json.RawMessage, error)) 
 	return tool(card.Tool)
 }
 
-// FormWords are the words of the dialog that edits a call or answers a question.
+// FormWords are the texts of the dialog that edits a call or answers a question.
 type FormWords struct{ Title, Hint, Send, JSON string }
 
-// WordsOfForm returns the words of a card's dialog.
+// WordsOfForm returns the texts of a card's dialog.
 func WordsOfForm(card store.Card, w phrases.Catalogue) FormWords {
 	if card.Question != nil {
 		return FormWords{w.Say(phrases.ButtonAnswer), w.Say(phrases.AnswerHint, Escape(store.Clip(card.Server, 100)), Plain(card.Question.Message)), w.Say(phrases.AnswerSend), w.Say(phrases.AnswerJSON)}

@@ -21,8 +21,8 @@ func Unknown(w phrases.Catalogue, near string) string {
 	return w.Say(phrases.UnknownCommand)
 }
 
-// FindClaim finds the only command allowed to people whom nize's own rules exclude: a claim
-// code comes from the operator and makes its user an admin.
+// FindClaim finds a claim, the only command that runs even if nize's own rules exclude its
+// author: a claim code comes from the operator and makes its user an admin.
 func FindClaim(list *bots.Commands, by store.Caller, barred bool, line string) (cmd bots.Command, words string, ok bool) {
 	if !barred {
 		return cmd, "", false

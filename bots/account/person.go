@@ -17,7 +17,7 @@ type Users interface {
 	EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error)
 }
 
-// Person is a person whom a platform lets talk to nize, as described by the platform.
+// Person is a platform's user with access to nize, as described by the platform.
 type Person struct {
 	Identity, Name, Locale, Zone string
 }

@@ -137,7 +137,7 @@ func (t *Talk) Answers(ctx context.Context, m Overheard, th store.Thread) (bool,
 	return m.Known && th.Follows == m.Author && !m.Others, nil
 }
 
-// Follow sets whom nize follows in a thread, "" for nobody.
+// Follow makes nize follow a user's messages in a thread; "" ends that.
 func (t *Talk) Follow(ctx context.Context, th store.Thread, user string) error {
 	if th.ID == "" || th.Follows == user {
 		return nil

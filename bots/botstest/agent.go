@@ -340,7 +340,7 @@ func (g *Gateway) redo(c store.Call) store.Verb {
 	return map[store.State]store.Verb{store.Failed: store.Retry, store.Expired: store.Again}[c.State]
 }
 
-// anew makes a call that replaces old and approves it.
+// anew creates a call that replaces old, and approves it.
 func (g *Gateway) anew(ctx context.Context, by store.Caller, old store.Call, args json.RawMessage) (*store.Call, error) {
 	next := old
 	next.ID, next.Replaces, next.Args, next.Decisions = store.NewID(g.Now()), old.ID, args, nil

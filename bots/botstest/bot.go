@@ -166,7 +166,7 @@ func (b *Bot) Told(channel string) []string {
 	return slices.Clone(b.told[channel])
 }
 
-// Sweep implements bots.Sweeper: nobody has left.
+// Sweep implements bots.Sweeper. It finds no departed users.
 func (b *Bot) Sweep() error {
 	now := b.Now()
 	return b.Store.PutSweep(context.Background(), store.System, store.Sweep{Surface: b.Surface(), Team: Team, Began: now, Ended: now, Checked: len(b.People)})

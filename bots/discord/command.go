@@ -100,8 +100,8 @@ func (l commander) runLine(ctx context.Context, p people.Person, at store.Addres
 	return l.commands.runCommand(ctx, p, given{cmd, asked, r})
 }
 
-// runClaim runs the only command allowed to people whom discord.access excludes: a claim
-// code comes from the operator and makes its user an admin.
+// runClaim runs a claim, the only command that runs even if discord.access excludes its
+// author: a claim code comes from the operator and makes its user an admin.
 func (l commander) runClaim(ctx context.Context, p people.Person, at store.Address, line string, r *response) (done bool, err error) {
 	cmd, words, ok := account.FindClaim(l.b.o.Commands, p.Caller(), p.Barred, line)
 	if !ok {

@@ -87,8 +87,8 @@ type Options struct {
 	// Schema returns the input schema of a tool, for the form that edits its arguments; if
 	// nil, arguments are edited as JSON.
 	Schema func(ctx context.Context, tool string) (json.RawMessage, error)
-	// Fits returns what is wrong with the values of a card's form while their author
-	// still waits; nil checks them afterwards.
+	// Fits validates the values of a card's form while the dialog is open, so that its
+	// author can correct them. If Fits is nil, they are validated after submission.
 	Fits func(c store.Call, values json.RawMessage) error
 	// Keeper takes credentials and knows the names that are completed; nil does
 	// neither.

@@ -158,13 +158,13 @@ func (l *live) dispatch(ctx context.Context, kind string, data json.RawMessage, 
 	}
 }
 
-// note updates what is known about the guild and the link from an event.
+// note updates the state of the guild and the link from an event.
 func (l *live) note(ctx context.Context, kind string, data json.RawMessage) error {
 	switch kind {
 	case "READY":
 		l.setConnected()
 		l.wg.Go(func() { l.commands.register(ctx) })
-		l.missed.begin(ctx) // a new session doesn't deliver what was missed
+		l.missed.begin(ctx) // a new session doesn't deliver missed events
 	case "RESUMED":
 		l.setConnected()
 	case "GUILD_CREATE":

@@ -13,26 +13,27 @@ import (
 	"nize/store/seal"
 )
 
-// Rewritten is what CompactRecords did.
+// Rewritten is the result of CompactRecords.
 type Rewritten struct {
-	Records       int   // that were in the first form
-	Before, After int64 // their bytes, keys of indexes included
-	Damaged       int   // that can't be read, and are left as they are
-	// Raised reports that the schema was raised: versions before can't open the database
-	// any more.
+	Records       int   // records that were in the first form
+	Before, After int64 // bytes, with index keys
+	Damaged       int   // unreadable records, which are left unchanged
+	// Raised reports whether the schema was raised, so that earlier versions can no longer
+	// open the database.
 	Raised bool
 }
 
 const (
-	// rewriteBytes bounds what one transaction rewrites, and rewriteKeys what it looks at.
+	// rewriteBytes is the limit of rewritten bytes per transaction, rewriteKeys of examined
+	// keys.
 	rewriteBytes = 1 << 20
 	rewriteKeys  = 2000
 )
 
-// CompactRecords raises the schema of a database that an earlier version made, so that
-// records are written in the compact form from then on, and rewrites those that are there.
-// It goes in small transactions, between those of others. If it ends early, by ctx or with
-// the process, the next one goes on: it passes by what is in the compact form.
+// CompactRecords raises the schema of a database from an earlier version, so that new
+// records are written in the compact form, and rewrites the existing ones. It works in
+// small transactions between others. If it is interrupted, the next call continues, because
+// it skips compact records.
 func (d *DB) CompactRecords(ctx context.Context, by store.Caller, progress func(Rewritten)) (r Rewritten, err error) {
 	if !d.Compacts() {
 		err := d.Write(ctx, "raising the schema", func(t *commit.Tx) error {
@@ -69,7 +70,7 @@ func (d *DB) CompactRecords(ctx context.Context, by store.Caller, progress func(
 					for _, k := range old {
 						v := commit.CloneBytes(t.Get(step.bucket, k))
 						if short, err := commit.IsCompact(v); short || len(v) == 0 || err != nil {
-							continue // it was rewritten or deleted meanwhile, or is damaged
+							continue // rewritten or deleted meanwhile, or damaged
 						}
 						fresh, freed, err := step.again(t, k, v)
 						if errors.Is(err, commit.ErrDamaged) || errors.Is(err, seal.ErrDamaged) {
@@ -105,7 +106,7 @@ func (d *DB) CompactRecords(ctx context.Context, by store.Caller, progress func(
 }
 
 // firstForm returns the keys of the next records after a key that are in the first form.
-// last is where it ended, nil at the end of the bucket.
+// last is the last examined key, or nil at the end of the bucket.
 func (d *DB) firstForm(ctx context.Context, bucket string, after []byte) (old [][]byte, last []byte, err error) {
 	err = d.Read(ctx, "looking for records to rewrite", func(t *commit.Tx) error {
 		old, last = nil, nil
@@ -132,15 +133,15 @@ func (d *DB) firstForm(ctx context.Context, bucket string, after []byte) (old []
 	return old, last, err
 }
 
-// Compacted is what Compact did.
+// Compacted is the result of Compact.
 type Compacted struct {
 	Rewritten
 	FileBefore, FileAfter int64  // bytes of the file
-	Server                string // the server that has the database, if it is no file
+	Server                string // the database server, if there is no file
 }
 
-// Compact gives freed space back to the file system. With records it rewrites older
-// records first, see [DB.CompactRecords]. On a server, its own VACUUM gives space back.
+// Compact returns free space to the file system. If records is set, it rewrites older
+// records first; see [DB.CompactRecords]. On a database server, VACUUM frees the space.
 func (d *DB) Compact(ctx context.Context, by store.Caller, records bool, progress func(Rewritten)) (c Compacted, err error) {
 	before := d.Health()
 	c.Server = before.Server
@@ -164,7 +165,7 @@ func (d *DB) Compact(ctx context.Context, by store.Caller, records bool, progres
 	return c, nil
 }
 
-// leastCompacted is the size below which a file is not compacted by itself.
+// leastCompacted is the minimum size of a file that nize compacts automatically.
 const leastCompacted = 64 << 20
 
 // CompactIfHalfFree compacts the file if more than half of it is free.
@@ -187,12 +188,12 @@ type Stored struct {
 	Call   *store.Call
 	Args   int // bytes of a call's sealed arguments
 	Result int // bytes of its sealed result
-	// Changes are those that an entry of the feed holds.
+	// Changes are the changes in a feed entry.
 	Changes []store.Change
 }
 
-// ShowStored returns how a record of calls, events or the feed is stored. It opens nothing
-// that is sealed. It is store.ErrNotFound if there is no such record.
+// ShowStored returns how a record of calls, events or the feed is stored. It doesn't unseal
+// anything. It returns store.ErrNotFound if there is no such record.
 func (d *DB) ShowStored(ctx context.Context, bucket string, key []byte) (s Stored, err error) {
 	err = d.Read(ctx, "reading a record", func(t *commit.Tx) error {
 		v := t.Get(bucket, key)

@@ -61,8 +61,8 @@ type allowedMentions struct {
 
 var mentionRe = regexp.MustCompile(`<@(!|&)?(\d+)>|@everyone|@here`)
 
-// mentionsIn returns the users that a text mentions, and those whom it pings: a mention
-// excluded by allowed_mentions is shown but pings nobody.
+// mentionsIn returns the users mentioned in a text, and those that it pings. A mention that
+// allowed_mentions excludes is shown without a ping.
 func (s *Server) mentionsIn(text string, allowed *allowedMentions) (users, pinged []string) {
 	may := func(kind, id string) bool {
 		return allowed == nil || slices.Contains(allowed.Parse, kind) || slices.Contains(map[string][]string{"users": allowed.Users, "roles": allowed.Roles}[kind], id)

@@ -18,32 +18,31 @@ import (
 	"nize/store/kv"
 )
 
-// bbolt never makes a file smaller: pages that hold nothing any more are used again, and
-// nothing else. So the file is copied beside itself while it is in use, and the copy takes
-// its name:
+// bbolt never shrinks a file: it only reuses free pages. To shrink it, the file is copied
+// beside itself while it is in use, and the copy replaces it:
 //
-//  1. From now on the keys that are written are noted.
-//  2. Each bucket is copied, a few keys in each transaction. No reader is long, so none
-//     keeps the writer from reusing pages.
-//  3. What was noted is copied once more, until there is little of it. With writers held
-//     for a moment the rest is copied, the copy is flushed and renamed over the file, and
-//     transactions that begin from then on use it.
+//  1. Each write records its keys from now on.
+//  2. Each bucket is copied, a few keys per transaction. Read transactions are short, so
+//     they don't keep the writer from reusing pages.
+//  3. The recorded keys are copied again, until few are left. Then writers are blocked
+//     briefly: the last keys are copied, and the copy is flushed and renamed over the file.
+//     Later transactions use the copy.
 //
-// A process that is killed at any point leaves one whole file under the name: the old one,
-// or a copy that has all of its commits. Transactions that read when the files change
-// places go on in the old one, which is closed after the last of them.
+// If the process is killed at any point, there is one complete file under the name: the old
+// one, or a copy with all of its commits. Transactions that are reading during the
+// replacement continue in the old file, which is closed after the last of them.
 
-// ErrRunning is returned by Compact while another one runs.
+// ErrRunning is returned by Compact if another call is running.
 var ErrRunning = fmt.Errorf("%w: the database is being compacted", store.ErrConflict)
 
 const (
-	compactKeys  = 10_000  // that one transaction copies
-	compactBytes = 4 << 20 // likewise
-	compactRest  = 2000    // keys that are copied while writers are held
-	compactTries = 20      // rounds over keys that were written meanwhile
+	compactKeys  = 10_000  // per transaction
+	compactBytes = 4 << 20 // per transaction
+	compactRest  = 2000    // keys copied while writers are blocked
+	compactTries = 20      // rounds of copying recorded keys
 )
 
-// compactPath is the copy while it is made.
+// compactPath returns the path of the unfinished copy.
 func compactPath(path string) string { return path + ".compact" }
 
 // generation is an open file of bbolt and the transactions that use it.
@@ -55,7 +54,7 @@ type generation struct {
 // place is a key in a bucket.
 type place struct{ bucket, key string }
 
-// written are the keys that were written while the file is copied.
+// written is the set of keys written since a copy began.
 type written map[place]bool
 
 func (w written) add(bucket string, key []byte) {
@@ -64,9 +63,9 @@ func (w written) add(bucket string, key []byte) {
 	}
 }
 
-// Compact gives the room of pages that hold nothing back to the file system, and fills the
-// others. Others may read and write meanwhile. It needs as much free room as the file will
-// have; without it Compact returns store.ErrDiskFull, and the file stays as it is.
+// Compact returns the space of free pages to the file system and fills the other pages. It
+// runs beside other transactions. It needs as much free space as the new file will have; if
+// there is less, it returns store.ErrDiskFull, and the file is unchanged.
 func (f *File) Compact(ctx context.Context) (err error) {
 	if !f.compacting.TryLock() {
 		return ErrRunning
@@ -92,10 +91,9 @@ func (f *File) Compact(ctx context.Context) (err error) {
 		f.swap.Unlock()
 		f.retired.Go(func() {
 			old.open.Wait()
-			_ = old.db.Close() // nothing of it is needed any more
+			_ = old.db.Close() // the file is no longer needed
 		})
-		// If this fails, a power cut may bring the old file back, without what is
-		// committed from now on.
+		// If this fails, a power failure may restore the old file without later commits.
 		return syncFile(filepath.Dir(f.path))
 	})
 	if !swapped && db != nil {
@@ -110,8 +108,8 @@ func (f *File) Compact(ctx context.Context) (err error) {
 	return nil
 }
 
-// CopyTo makes a copy at path, where there is no file or an empty one. It has all commits
-// before the call, and some that were made during it. It has no free pages.
+// CopyTo writes a copy to path, where there must be no file or an empty one. The copy has
+// all commits before the call, may have later ones, and has no free pages.
 func (f *File) CopyTo(ctx context.Context, path string) error {
 	f.compacting.Lock()
 	defer f.compacting.Unlock()
@@ -124,13 +122,13 @@ func (f *File) CopyTo(ctx context.Context, path string) error {
 	}
 	s, size, err := readState(path)
 	if used := int64(s.pages * s.pageSize); err == nil && used < size {
-		err = os.Truncate(path, used) // bbolt makes a file larger than it has to be
+		err = os.Truncate(path, used) // bbolt allocates more than it needs
 	}
 	return err
 }
 
-// copy copies all buckets into a new file at path, which it returns open, if it could open
-// it. swap, if set, is called before anything more is written.
+// copy copies all buckets to a new file at path. It returns the open file even with an
+// error, if it could be opened. If swap is set, it is called before further writes.
 func (f *File) copy(ctx context.Context, path string, swap func(*bbolt.DB, *generation) error) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { err = failure(err) }()
@@ -140,9 +138,9 @@ func (f *File) copy(ctx context.Context, path string, swap func(*bbolt.DB, *gene
 	if db, err = openFile(path, o); err != nil {
 		return nil, err
 	}
-	db.NoSync = true // until all of it is there
+	db.NoSync = true // until the copy is complete
 	grows := db.AllocSize
-	db.AllocSize = 1 << 20 // so that the file is hardly larger than it has to be
+	db.AllocSize = 1 << 20 // so that the file is hardly larger than necessary
 	to.now = &generation{db: db}
 	defer func() {
 		f.turn.Lock()
@@ -168,7 +166,7 @@ func (f *File) copy(ctx context.Context, path string, swap func(*bbolt.DB, *gene
 			return db, err
 		}
 	}
-	f.turn.Lock() // nothing is written until the copy is whole, and has changed places
+	f.turn.Lock() // block writers until the copy is complete and in place
 	defer f.turn.Unlock()
 	if err := f.copyKeys(ctx, to, f.noted); err != nil {
 		return db, err
@@ -186,8 +184,8 @@ func (f *File) copy(ctx context.Context, path string, swap func(*bbolt.DB, *gene
 	return db, nil
 }
 
-// copyFill is how full pages of a copy are left: all keys of it are put in their order, so
-// buckets that change afterwards have some room, and not half of a page.
+// copyFill returns the fill of pages in a copy. All keys are written in order, so pages of
+// buckets that change later get a little free space instead of half a page.
 func copyFill(fill map[string]float64) map[string]float64 {
 	full := map[string]float64{"": 0.9}
 	maps.Copy(full, fill)
@@ -201,7 +199,7 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// copyBuckets copies all buckets, those inside others under their names with a slash.
+// copyBuckets copies all buckets; an inner bucket's name is OUTER/INNER.
 func (f *File) copyBuckets(ctx context.Context, to *File) error {
 	names, err := f.allBuckets(ctx)
 	for _, name := range names {
@@ -212,7 +210,7 @@ func (f *File) copyBuckets(ctx context.Context, to *File) error {
 	return err
 }
 
-// allBuckets names the buckets, each of the top before those inside it.
+// allBuckets returns the names of all buckets, each outer one before its inner ones.
 func (f *File) allBuckets(ctx context.Context) (names []string, err error) {
 	err = f.view(ctx, func(t *transaction) error {
 		names = nil
@@ -271,12 +269,12 @@ func (f *File) copyBucket(ctx context.Context, to *File, name string) error {
 	return nil
 }
 
-// copyKeys copies what is under keys now, and deletes in the copy what is gone.
+// copyKeys copies the current values of keys, and deletes the keys that no longer exist.
 func (f *File) copyKeys(ctx context.Context, to *File, keys written) error {
 	return f.view(ctx, func(t *transaction) error {
 		return to.update(ctx, func(w *transaction) error {
 			for at := range keys {
-				if at.key == "" { // a bucket was made
+				if at.key == "" { // a new bucket
 					if err := w.Make(at.bucket); err != nil {
 						return err
 					}
@@ -325,7 +323,7 @@ func (f *File) copySequences(ctx context.Context, to *File) error {
 	})
 }
 
-// view and update run fn in a transaction of a file that is copied, and of its copy.
+// view runs fn in a read transaction. update runs it in a write transaction.
 func (f *File) view(ctx context.Context, fn func(*transaction) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err

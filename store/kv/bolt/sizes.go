@@ -10,25 +10,24 @@ import (
 	bbolt "go.etcd.io/bbolt"
 )
 
-// BucketSize is what one bucket takes of a file, in bytes. Buckets inside it are
-// included.
+// BucketSize is the size of one bucket in a file, in bytes, with its inner buckets.
 type BucketSize struct {
 	Name  string
 	Keys  int
 	Data  int64 // keys and values
-	Pages int64 // that hold them, with their heads and free room
+	Pages int64 // their pages, with headers and free space
 }
 
-// Sizes are what a file consists of, in bytes.
+// Sizes is the composition of a file, in bytes.
 type Sizes struct {
 	File    int64 // on disk
 	Used    int64 // up to the last page that was ever used
-	Free    int64 // pages before that which hold nothing and are used again
+	Free    int64 // free pages before that, which are reused
 	Buckets []BucketSize
 }
 
-// ReadSizes reads the sizes of the file at path, which no process may have open. It
-// reads every page.
+// ReadSizes reads the sizes of the file at path. No process may have it open. It reads
+// every page.
 func ReadSizes(path string) (s Sizes, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,8 +78,8 @@ func count(b *bbolt.Bucket, one *BucketSize) {
 	})
 }
 
-// Room returns how many bytes of the file were ever used, and how many of them hold
-// nothing now. It never waits for the disk.
+// Room returns how many bytes of the file were ever used, and how many of them are free. It
+// never waits for the disk.
 func (f *File) Room() (used, free int64) {
 	db := f.current().db
 	_ = db.View(func(b *bbolt.Tx) error { used = b.Size(); return nil }) // 0 for a closed file
