@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 
 	bbolt "go.etcd.io/bbolt"
 
@@ -40,6 +41,10 @@ const (
 	compactBytes = 4 << 20 // per transaction
 	compactRest  = 2000    // keys copied while writers are blocked
 	compactTries = 20      // rounds of copying recorded keys
+
+	// spareSpace stays free beside the copy, so that compacting never takes the disk space
+	// that the records of calls need.
+	spareSpace = 128 << 20
 )
 
 // compactPath returns the path of the unfinished copy.
@@ -74,6 +79,10 @@ func (f *File) Compact(ctx context.Context) (err error) {
 	path := compactPath(f.path)
 	if err := removeIfThere(path); err != nil {
 		return fmt.Errorf("compacting the database: %w", err)
+	}
+	used, free := f.Room()
+	if err := checkSpace(filepath.Dir(path), "compacting", used-free+spareSpace); err != nil {
+		return err
 	}
 	swapped := false
 	db, err := f.copy(ctx, path, func(db *bbolt.DB, now *generation) error {
@@ -190,6 +199,19 @@ func copyFill(fill map[string]float64) map[string]float64 {
 	full := map[string]float64{"": 0.9}
 	maps.Copy(full, fill)
 	return full
+}
+
+// checkSpace returns store.ErrDiskFull if the file system of a directory has fewer than need
+// bytes free. If the file system doesn't report that, checkSpace returns nil.
+func checkSpace(dir, what string, need int64) error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return nil
+	}
+	if free := int64(fs.Bavail) * int64(fs.Bsize); free < need {
+		return fmt.Errorf("%w: %s needs %d MiB free, there are %d", store.ErrDiskFull, what, need>>20+1, free>>20)
+	}
+	return nil
 }
 
 func removeIfThere(path string) error {

@@ -207,6 +207,9 @@ func TestCompactFails(t *testing.T) {
 	if err := f.Compact(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended: %v", err)
 	}
+	if err := checkSpace(dir, "compacting", 1<<62); !errors.Is(err, store.ErrDiskFull) {
+		t.Errorf("on a disk that is too small: %v", err)
+	}
 	f.TestOnlyMaxSize(64 << 10)
 	if err := f.Compact(t.Context()); !errors.Is(err, store.ErrDiskFull) {
 		t.Errorf("without room: %v", err)

@@ -178,11 +178,8 @@ func (f *File) TestOnlyMaxSize(n int) { f.current().db.MaxSize = n }
 // no room for the copy and for the migration after it.
 func (f *File) CopyBefore(to string) error {
 	err := f.current().db.View(func(b *bbolt.Tx) error {
-		var fs syscall.Statfs_t
-		if err := syscall.Statfs(filepath.Dir(f.path), &fs); err == nil {
-			if free, need := fs.Bavail*uint64(fs.Bsize), 2*uint64(b.Size()); free < need {
-				return fmt.Errorf("%w: a migration needs %d MiB free, there are %d", store.ErrDiskFull, need>>20+1, free>>20)
-			}
+		if err := checkSpace(filepath.Dir(f.path), "a migration", 2*b.Size()); err != nil {
+			return err
 		}
 		return b.CopyFile(to+".part", 0o600)
 	})
