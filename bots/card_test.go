@@ -45,7 +45,7 @@ func plainCard() store.Card {
 		Description: "Converts a time.\nRun cancelled:true?", Why: "You asked for Tokyo.",
 		Args:   json.RawMessage(`{"from":"Europe/Berlin","n":9007199254740993,"to":["Asia/Tokyo",{}]}`),
 		Digest: strings.Repeat("3f2a9c01", 8), Expires: now.Add(15 * time.Minute), State: store.Pending,
-		CardReason: store.CardReason{Claim: store.Textf("it only reads"), Asks: store.Textf("it may change something"), Stops: store.Textf("a standing yes (always)")},
+		CardReason: store.CardReason{Claim: store.Textf("it only reads"), Asks: store.Textf("it may change something"), Stops: store.Textf("a standing approval (always)")},
 	}
 }
 

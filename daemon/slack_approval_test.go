@@ -347,7 +347,7 @@ func TestSlackNobodyLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := card(s.killable, s.fake, asked, "refused")
-	if !strings.Contains(m.Text, "nobody could give now") {
+	if !strings.Contains(m.Text, "nobody can approve it now") {
 		t.Errorf("the card says %s", m.Text)
 	}
 	s.oneResult("note", "The call was refused and not run")

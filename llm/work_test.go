@@ -261,10 +261,10 @@ func TestOutcomesAreTold(t *testing.T) {
 		{"expired", func(m *memory, c store.Call) { m.finish(c.ID, store.Expired, "") }, "Nobody approved the call in time, so it was not run."},
 		{"lost", func(m *memory, c store.Call) { m.finish(c.ID, store.Lost, "") }, "nize stopped while the call ran, so it is unknown whether it took effect. Tell the person; do not repeat it by yourself."},
 		{"not answered in time", func(m *memory, c store.Call) {
-			c.Reason = store.Plain("s:ask did not answer within 1s: the outcome is unknown; look before you run it again")
+			c.Reason = store.Plain("s:ask did not answer within 1s: the outcome is unknown; check before you run it again")
 			m.put(c)
 			m.finish(c.ID, store.Lost, "")
-		}, "The call ended without a result: s:ask did not answer within 1s: the outcome is unknown; look before you run it again. It may have taken effect: tell the person, and do not repeat it by yourself."},
+		}, "The call ended without a result: s:ask did not answer within 1s: the outcome is unknown; check before you run it again. It may have taken effect: tell the person, and do not repeat it by yourself."},
 		{"failed", func(m *memory, c store.Call) {
 			c.Result = &store.Result{IsError: true, Error: &store.CallError{Code: store.CodeTimeout, Message: store.Plain("no answer within 30s")}}
 			m.put(c)

@@ -39,7 +39,7 @@ func (w *worker) watchApprovers(ctx context.Context) (stop func()) {
 		defer tick.Stop()
 		for {
 			if err := w.refuseUnreachable(ctx); err != nil && ctx.Err() == nil {
-				w.log.Error("looking who could approve the calls that wait", "err", err)
+				w.log.Error("checking the approvers of waiting calls", "err", err)
 			}
 			pause := time.After(recheckPause)
 			select {

@@ -63,7 +63,7 @@ func TestLastApproverLeaves(t *testing.T) {
 	one, two, channel, mine := asks("user:"+ann.User), asks("2 of group:ops"), asks("channel-admins"), asks("requester")
 	h.channel.breaks(true)
 	h.disable(ann)
-	if c := h.wait(one); c.State != store.Refused || !strings.Contains(c.Reason.String(), "nobody could give now") {
+	if c := h.wait(one); c.State != store.Refused || !strings.Contains(c.Reason.String(), "nobody can approve it now") {
 		t.Errorf("the only approver left: %s (%s)", c.State, c.Reason)
 	}
 	if _, err := h.db.EditGroup(t.Context(), h.root, "ops", nil, []string{cid.User}); err != nil {

@@ -86,7 +86,7 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 		return g.storeWaiting(ctx, inv, verdict)
 	}
 	c.State, c.Approved, c.Finished, c.Ask.Grant = store.Approved, c.Created, c.Created, verdict.Grant()
-	if c.Reason = store.Textf("the rules do not ask"); verdict.Grant() != "" {
+	if c.Reason = store.Textf("the rules require no approval"); verdict.Grant() != "" {
 		c.Reason = store.Textf("a standing answer allows it")
 	}
 	if err := g.calls.Begin(ctx, by, *c); err != nil { // durable, because the program runs the step as soon as it gets the answer

@@ -139,7 +139,7 @@ func tooLate(id string, c store.Call, err error) error {
 	case errors.Is(err, store.ErrExpired):
 		return store.Mark(store.Errorf("call %s has expired", id), store.ErrExpired)
 	case c.Waiting():
-		return store.Mark(store.Errorf("you answered before; call %s is %s", id, stateWord(c)), store.ErrDecided)
+		return store.Mark(store.Errorf("you already decided; call %s is %s", id, stateWord(c)), store.ErrDecided)
 	}
 	return store.Mark(store.Errorf("too late, call %s is %s", id, decidedWord(c)), store.ErrDecided)
 }
@@ -166,7 +166,7 @@ func stateWord(c store.Call) store.Text {
 	case c.State == store.Pending && !c.Approved.IsZero():
 		return store.Textf("approved")
 	case c.Waiting() && len(c.Yes()) > 0:
-		return store.Textf("waiting, %d of %d said yes", len(c.Yes()), c.Policy.Approvers().Need)
+		return store.Textf("waiting, %d of %d have approved", len(c.Yes()), c.Policy.Approvers().Need)
 	}
 	return c.State.Word()
 }

@@ -101,7 +101,7 @@ func (x *executor) stale(ctx context.Context, c store.Call) (why store.Text, by 
 		return why, by, err
 	}
 	if err != nil {
-		return store.Textf("its requester is gone, or their token is"), by, nil
+		return store.Textf("its requester or their token no longer exists"), by, nil
 	}
 	if denied := x.hooks.checkAccess(ctx, by, c); denied != nil {
 		why = denied.Message
@@ -133,7 +133,7 @@ func (x *executor) finish(ctx context.Context, inv *Invocation, o store.Outcome)
 		return nil, fmt.Errorf("storing the outcome of call %s: %w", inv.Call.ID, err)
 	}
 	if c.Result != nil && c.Result.Late {
-		x.log.Warn("the disk is full: a call has ended, and its record is late", "call", c.ID, "tool", c.ToolID(), "state", c.State, "kept", err == nil)
+		x.log.Warn("the disk is full: the record of a finished call is delayed", "call", c.ID, "tool", c.ToolID(), "state", c.State, "kept", err == nil)
 	}
 	x.feedback.LearnFrom(&c)
 	return &c, nil

@@ -209,7 +209,7 @@ func TestAlways(t *testing.T) {
 	if _, err := h.gateway.Decide(t.Context(), h.member, again.ID, store.Decision{Verb: store.Deny, Always: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "it is denied for good; to change that: nizectl approvals grants revoke ") {
+	if _, err := h.gateway.Call(t.Context(), h.member, store.Request{Tool: "box:write", Args: json.RawMessage(`{"what":"x"}`)}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "a standing answer denies it; to change that: nizectl approvals grants revoke ") {
 		t.Errorf("denied for good: %v, want what to do", err)
 	}
 	h.config.set("approvals.mode", "all")

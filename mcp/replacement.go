@@ -50,11 +50,11 @@ func (g *Gateway) repeatCall(ctx context.Context, by store.Caller, old store.Cal
 	want := map[store.Verb]store.State{store.Retry: store.Failed, store.Again: store.Expired}[d.Verb]
 	switch {
 	case old.Ask != nil:
-		return &old, store.Mark(store.Errorf("call %s is of a program that asks again by itself", old.ID), store.ErrRefused)
+		return &old, store.Mark(store.Errorf("call %s was asked for by a program, which asks again by itself", old.ID), store.ErrRefused)
 	case old.State == store.Lost:
 		return &old, store.Mark(store.Errorf("the outcome of call %s is unknown; check what it did, then propose it again", old.ID), store.ErrRefused)
 	case old.ComputeDigest() != old.Digest:
-		return &old, store.Mark(store.Errorf("what was asked in call %s was erased", old.ID), store.ErrRefused)
+		return &old, store.Mark(store.Errorf("the arguments of call %s were erased", old.ID), store.ErrRefused)
 	case old.State != want || old.Successor != "":
 		return &old, store.Mark(store.Errorf("too late, call %s is %s", old.ID, replacedWord(old)), store.ErrDecided)
 	}

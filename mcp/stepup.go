@@ -41,7 +41,7 @@ func (s *Server) stepUp(next http.Handler) http.Handler {
 		}
 		switch {
 		case err != nil && r.Context().Err() == nil:
-			s.opt.Log.Error("looking for what a token lacks", "err", err)
+			s.opt.Log.Error("checking the scopes of a token", "err", err)
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		case id != "":
 			s.opt.Gateway.turnAway(by, id, errScope)

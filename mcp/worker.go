@@ -93,7 +93,7 @@ func (w *worker) run(ctx context.Context) error {
 // unavailable again, the feed reports its recovery again.
 func (w *worker) lookAgain(ctx context.Context) {
 	if err := w.resumeCalls(ctx); err != nil && ctx.Err() == nil {
-		w.log.Error("looking at all calls again after the database did not answer", "err", err)
+		w.log.Error("checking all calls after a database outage", "err", err)
 	}
 	w.recheckApprovers()
 }
@@ -126,7 +126,7 @@ func (w *worker) finishWork(cut context.CancelFunc) {
 func (w *worker) resumeCalls(ctx context.Context) error {
 	err := w.markLost(ctx)
 	if errors.Is(err, store.ErrDiskFull) {
-		w.log.Warn("the disk is full: which calls were cut off is looked at when there is room")
+		w.log.Warn("the disk is full: interrupted calls are checked when there is space")
 		w.tasks.Running.Go(w.markLostLater)
 		err = nil
 	}
@@ -150,7 +150,7 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 				w.startApproved(c.ID)
 				continue
 			}
-			late := store.Outcome{State: store.Expired, Reason: store.Textf("it was approved, but nized stopped before it ran, and its time is over")}
+			late := store.Outcome{State: store.Expired, Reason: store.Textf("it was approved, but nized stopped before it ran, and it expired")}
 			if _, err := w.calls.Finish(ctx, store.System, c.ID, late); err != nil && !errors.Is(err, store.ErrDecided) {
 				return fmt.Errorf("ending call %s: %w", c.ID, err)
 			}
@@ -195,7 +195,7 @@ func (w *worker) resumeTasks(ctx context.Context) {
 		}
 		w.tasks.Running.Go(func() {
 			if err := w.resumeTask(w.ctx, c.ID); err != nil {
-				w.log.Error("going on with a task at its server", "call", c.ID, "err", err)
+				w.log.Error("resuming a task at its server", "call", c.ID, "err", err)
 			}
 		})
 	}
@@ -265,7 +265,7 @@ func (w *worker) startApproved(id string) {
 	w.tasks.Running.Go(func() {
 		err := w.runApproved(w.ctx, id)
 		if errors.Is(err, store.ErrDiskFull) {
-			w.log.Warn("the disk is full: an approved call begins when there is room", "call", id)
+			w.log.Warn("the disk is full: an approved call starts when there is space", "call", id)
 			err = w.awaitRoom(id)
 		}
 		if err != nil {
@@ -295,7 +295,7 @@ func (w *worker) awaitRoom(id string) (err error) {
 		case c.State != store.Pending || c.Approved.IsZero():
 			return nil
 		case !c.Expires.IsZero() && !w.now().Before(c.Expires):
-			late := store.Outcome{State: store.Expired, Reason: store.Textf("it was approved, but the disk was full until its time was over")}
+			late := store.Outcome{State: store.Expired, Reason: store.Textf("it was approved, but the disk was full until it expired")}
 			if _, err = w.calls.Finish(w.ctx, store.System, id, late); errors.Is(err, store.ErrDecided) {
 				err = nil
 			}

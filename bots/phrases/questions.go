@@ -38,7 +38,7 @@ var questions = map[Key][2]string{
 	"the server asks to open an address with a user name, which hides its host":       {"服务器要求打开的地址带有用户名，这会掩盖其主机", "伺服器要求開啟的位址帶有使用者名稱，這會掩蓋其主機"},
 	"the server asks to open an address of %d bytes, and it may have %d":              {"服务器要求打开的地址有 %d 字节，最多可有 %d 字节", "伺服器要求開啟的位址有 %d 位元組，最多可有 %d 位元組"},
 	"the server asks to open an address with characters that are not in one":          {"服务器要求打开的地址含有地址中不允许的字符", "伺服器要求開啟的位址含有位址中不允許的字元"},
-	"%s: %s: the outcome is unknown; look before you run it again":                    {"%s：%s：结果未知；再次运行前请先查看", "%s：%s：結果未知；再次執行前請先查看"},
+	"%s: %s: the outcome is unknown; check before you run it again":                   {"%s：%s：结果未知；再次运行前请先查看", "%s：%s：結果未知；再次執行前請先查看"},
 	"%s asks for more input while it runs (%s), which nize does not offer to servers": {"%s 在运行时要求更多输入（%s），而 nize 不向服务器提供", "%s 在執行時要求更多輸入（%s），而 nize 不向伺服器提供"},
 	"%s asked something: %s":                                                          {"%s 提出了问题：%s", "%s 提出了問題：%s"},
 	"%s: its task was completed without a result":                                     {"%s：其任务已完成，但没有结果", "%s：其任務已完成，但沒有結果"},

@@ -339,7 +339,7 @@ func TestOutcomes(t *testing.T) {
 		{store.Refused, store.Plain("policy says no"), "it was refused: policy says no."},
 		{store.Failed, store.Textf("no answer within 30s"), "failed: no answer within 30s."},
 		{store.Done, store.Plain("bad dice"), "reported an error: bad dice."},
-		{store.Lost, store.Plain("x:y did not answer within 1s: the outcome is unknown; look before you run it again"), "ended without a result: x:y did not answer within 1s: the outcome is unknown; look before you run it again."},
+		{store.Lost, store.Plain("x:y did not answer within 1s: the outcome is unknown; check before you run it again"), "ended without a result: x:y did not answer within 1s: the outcome is unknown; check before you run it again."},
 		{store.Lost, store.Text{}, "it is unknown whether it took effect. Please check"},
 		{store.Planned, store.Textf("tool %s not found", "x"), "was not run: tool x not found."}, // the form stored by older versions
 	} {

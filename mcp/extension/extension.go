@@ -234,7 +234,7 @@ func (l *Loader) folders() (list []string, err error) {
 		return nil, nil
 	}
 	if err == nil && !info.IsDir() {
-		err = errors.New("it must be a folder, and no link to one")
+		err = errors.New("it must be a folder, not a link to one")
 	}
 	if err == nil {
 		err = owned("it", info, l.owner)
@@ -344,15 +344,15 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 		return raw, path, err
 	}
 	if e.Template != "" && !strings.Contains(e.Template, "<") {
-		return wrong("_meta.ui/template", "it is no HTML; a file with it is named by ui/templateFile")
+		return wrong("_meta.ui/template", "it is not HTML; to name a file, use ui/templateFile")
 	}
 	if e.TemplateFile != "" {
 		if strings.Contains(e.TemplateFile, "<") {
-			return wrong(e.templateField, "it must name a file of this folder; HTML itself stands in _meta, as ui/template")
+			return wrong(e.templateField, "it must name a file of this folder; HTML itself belongs in _meta, as ui/template")
 		}
 		raw, path, err := inFolder(e.templateField, e.TemplateFile, view.MaxTemplate)
 		if err == nil && (!utf8.Valid(raw) || len(bytes.TrimSpace(raw)) == 0) {
-			err = &fieldError{path, "", "it is no HTML in UTF-8"}
+			err = &fieldError{path, "", "it is not HTML in UTF-8"}
 		}
 		if err != nil {
 			return err

@@ -64,7 +64,7 @@ func read(dir string, owner int, whole bool) (f folder, err error) {
 		return f, clean(err)
 	}
 	if !info.IsDir() {
-		return f, errors.New("it must be a folder, and no link to one")
+		return f, errors.New("it must be a folder, not a link to one")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -95,13 +95,13 @@ func read(dir string, owner int, whole bool) (f folder, err error) {
 			return nil
 		case info.Mode()&fs.ModeSymlink != 0:
 			if _, err := root.Stat(path); err != nil {
-				return fmt.Errorf("%s: it is a link that leads out of the folder, or nowhere", path)
+				return fmt.Errorf("%s: it is a link that leads out of the folder, or is broken", path)
 			}
 			target, err := root.Readlink(path)
 			f.files[path] = "link " + target
 			return err
 		case !info.Mode().IsRegular():
-			return fmt.Errorf("%s: it is no regular file", path)
+			return fmt.Errorf("%s: it is not a regular file", path)
 		}
 		if size += info.Size(); size > maxBytes || len(f.files) == maxFiles {
 			return fmt.Errorf("the folder holds more than %d files or %d MiB", maxFiles, maxBytes>>20)
@@ -135,7 +135,7 @@ func owned(path string, info fs.FileInfo, owner int) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !ok:
-		return fmt.Errorf("%s: its owner can't be told", path)
+		return fmt.Errorf("%s: its owner can't be determined", path)
 	case stat.Uid != 0 && int(stat.Uid) != owner:
 		return fmt.Errorf("%s: it belongs to another user, who could run code as nized: chown it", path)
 	case info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o022 != 0:

@@ -62,7 +62,7 @@ func (l *Loader) run(ctx context.Context, e *extension, of native.Context, input
 	}
 	now, err := read(e.dir, l.owner, true)
 	if err != nil || now.hash() != e.tool.Code {
-		return fail(store.CodeRefused, store.Textf("%s was not run: its files are not those that were accepted", id))
+		return fail(store.CodeRefused, store.Textf("%s was not run: its files differ from the accepted ones", id))
 	}
 	asked, hides := newRequest(of, input)
 	body, err := json.Marshal(asked)
@@ -79,7 +79,7 @@ func (l *Loader) run(ctx context.Context, e *extension, of native.Context, input
 	var ended *process.JobError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(store.CodeUnknown, store.Textf("%s did not answer within %s and was ended: the outcome is unknown; look before you run it again", id, store.SpanText(limit)))
+		return fail(store.CodeUnknown, store.Textf("%s did not answer within %s and was ended: the outcome is unknown; check before you run it again", id, store.SpanText(limit)))
 	case ctx.Err() != nil:
 		return none, ctx.Err()
 	case errors.As(err, &ended):
@@ -131,7 +131,7 @@ func (e *extension) decode(out []byte) (r native.Result, why string) {
 		if errors.As(err, &kind) && kind.Field != "" {
 			return r, kind.Field + " is not what it must be"
 		}
-		return r, fmt.Sprintf("what it wrote is not one JSON object: %q", store.Clip(string(out), 80))
+		return r, fmt.Sprintf("its output is not one JSON object: %q", store.Clip(string(out), 80))
 	}
 	if bytes.Equal(bytes.TrimSpace(r.StructuredContent), []byte("null")) {
 		r.StructuredContent = nil

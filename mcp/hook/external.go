@@ -155,7 +155,7 @@ func (e *external) After(ctx context.Context, inv *mcp.Invocation, res *store.Re
 		IsError bool `json:"isError"`
 	}
 	if err := json.Unmarshal(r.Result, &shape); err != nil {
-		return errors.New("it changed the result to what is none")
+		return errors.New("it changed the result to something that is not a result")
 	}
 	if res.Error != nil { // keep nize's own message about a call without a result
 		return nil

@@ -227,15 +227,15 @@ func (t Tool) check() error {
 	case json.Unmarshal(t.InputSchema, &schema) != nil || schema.Type != "object":
 		return fmt.Errorf(`%w inputSchema of %s: it must be a JSON Schema whose root has "type": "object"`, store.ErrInvalid, t.Name)
 	case t.CredentialID != "" && store.CheckSlug(t.CredentialID) != nil:
-		return fmt.Errorf("%w credential of %s: %q is no id of one", store.ErrInvalid, t.Name, t.CredentialID)
+		return fmt.Errorf("%w credential of %s: %q is not a valid id", store.ErrInvalid, t.Name, t.CredentialID)
 	case len(t.Template) > view.MaxTemplate:
 		return fmt.Errorf("%w template of %s: it is over %d KiB", store.ErrInvalid, t.Name, view.MaxTemplate>>10)
 	case len(t.Meta) > 0 && json.Unmarshal(t.Meta, new(map[string]json.RawMessage)) != nil:
 		return fmt.Errorf("%w meta of %s: it must be an object", store.ErrInvalid, t.Name)
 	case t.Timeout < 0 || t.AtOnce < 0:
-		return fmt.Errorf("%w limits of %s: they are not negative", store.ErrInvalid, t.Name)
+		return fmt.Errorf("%w limits of %s: they must not be negative", store.ErrInvalid, t.Name)
 	case t.Run == nil:
-		return fmt.Errorf("%w tool %s: there is nothing to run", store.ErrInvalid, t.Name)
+		return fmt.Errorf("%w tool %s: it has nothing to run", store.ErrInvalid, t.Name)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (p *Engine) present(ctx context.Context, by store.Caller) (store.Caller, er
 		return by, fmt.Errorf("reading user %s: %w", by.User, err)
 	}
 	if err != nil || u.State != store.Active {
-		return by, &store.CallError{Code: store.CodeRefused, Message: store.Textf("the person whom this is done for may not use nize any more")}
+		return by, &store.CallError{Code: store.CodeRefused, Message: store.Textf("the user that this is done for may no longer use nize")}
 	}
 	by.User, by.Role = u.ID, u.Role
 	return by, nil
@@ -151,7 +151,7 @@ var rules = [...]rule{
 	{"server", "its server is enabled", store.Textf("its server is disabled"), true, true, nil,
 		func(_ *View, t *Tool) bool { return t.Record.Disabled },
 		func(_ *View, t *Tool) string { return "nizectl servers enable " + t.Server }},
-	{"schema", "its schemas are safe to use", store.Textf("its schema is refused as dangerous; only a change at its server can help"), true, true, nil,
+	{"schema", "its schemas are safe to use", store.Textf("its schema is refused as dangerous; it can only be fixed at its server"), true, true, nil,
 		func(_ *View, t *Tool) bool { return t.State == store.ToolRefused },
 		func(*View, *Tool) string { return "" }},
 	{"definition", "its definition is accepted", store.Textf("its definition is not accepted"), true, true, nil,
@@ -172,7 +172,7 @@ var rules = [...]rule{
 		func(v *View, t *Tool) string {
 			return "nizectl servers share " + t.Server + flagsOf("--with", t.Record.Visibility, "user:"+v.by.User)
 		}},
-	{"native", "a list names it", store.Textf("native tools are for those whose agent's, token's or request's list names them"), true, false, nil,
+	{"native", "a list names it", store.Textf("a native tool must be named in the list of the agent, the token or the request"), true, false, nil,
 		func(v *View, t *Tool) bool { return t.Server == NativeServer && !v.namesNative(t.id) },
 		func(v *View, t *Tool) string {
 			everything := []string{"*"} // the patterns of a token without a list
@@ -188,7 +188,7 @@ var rules = [...]rule{
 			}
 			return "nizectl agents set " + cmp.Or(v.agent.ID, "AGENT") + flagsOf("--allow", everything, t.id)
 		}},
-	{"denial", "nobody denied it for good", store.Textf("it is denied for good"), false, false, func(v *View) bool { return len(v.denied) > 0 },
+	{"denial", "nobody denied it for good", store.Textf("a standing answer denies it"), false, false, func(v *View) bool { return len(v.denied) > 0 },
 		func(v *View, t *Tool) bool { return slices.Contains(v.denied, t.id) },
 		func(v *View, t *Tool) string {
 			i := slices.IndexFunc(v.grants, func(gr store.Grant) bool { return gr.Deny && gr.Tool == t.id })
@@ -203,7 +203,7 @@ var rules = [...]rule{
 			}
 			return "nizectl config set servers.denied " + strings.Join(rest, ",") + " --user " + v.by.User
 		}},
-	{"connection", "no credential lacks that it is called with", store.Textf("the person lacks the credential that it is called with"), false, false, nil,
+	{"connection", "no credential lacks that it is called with", store.Textf("the person has no credential for it"), false, false, nil,
 		func(v *View, t *Tool) bool { return t.credential != "" && !v.declared[t.credential].Offered },
 		func(v *View, t *Tool) string {
 			switch d, ok := v.declared[t.credential]; {

@@ -237,11 +237,11 @@ func (e Electorate) Suffices(c store.Call) bool {
 // UnreachableReason returns the reason for refusing a call whose electorate does not
 // suffice.
 func (p *Approvers) UnreachableReason(ctx context.Context, c store.Call, e Electorate) store.Text {
-	could := store.Textf("nobody could give now")
+	could := store.Textf("nobody can approve it now")
 	if len(e.people) > 0 {
-		could = store.Textf("only %d of %d could give now", len(e.people), c.Policy.Approvers().Need)
+		could = store.Textf("only %d of the required %d people can approve it now", len(e.people), c.Policy.Approvers().Need)
 	}
-	return store.Textf("it needs a yes (%s), which %s: it is for %s; an admin can change who decides", c.Reason, could, p.WhoDecides(ctx, c))
+	return store.Textf("it needs approval (%s), but %s: the approvers are %s; an admin can change them", c.Reason, could, p.WhoDecides(ctx, c))
 }
 
 // OtherApprovers returns the people, other than the requester, who could approve a waiting

@@ -58,7 +58,7 @@ func (p *Engine) GrantFor(ctx context.Context, by store.Caller, c store.Call, d 
 			return gr, err
 		}
 		if tainted {
-			return gr, store.Mark(store.Errorf("nothing is allowed for good in a conversation that read untrusted text"), store.ErrRefused)
+			return gr, store.Mark(store.Errorf("a conversation that has read untrusted text allows no standing approvals"), store.ErrRefused)
 		}
 	}
 	t, ok := p.tools.Get(gr.Tool)
@@ -120,18 +120,18 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 			return gr, store.Errorf("%w scope: this conversation is in no channel", store.ErrInvalid)
 		}
 		if !by.IsAdmin() && !p.administers(ctx, by.User, g.call) {
-			return gr, store.Mark(store.Errorf("for a whole channel only its admins answer"), store.ErrRefused)
+			return gr, store.Mark(store.Errorf("only the channel's admins can give a standing answer for it"), store.ErrRefused)
 		}
 	case store.ForConversation:
 		if gr.Thread == "" {
 			return gr, store.Errorf("%w scope: this call is in no conversation", store.ErrInvalid)
 		}
 		if gr.Deny { // it would apply to every user who writes there
-			return gr, store.Errorf("%w scope: a tool is denied for you, a channel or everybody", store.ErrInvalid)
+			return gr, store.Errorf("%w scope: a standing denial is for you, a channel or everybody", store.ErrInvalid)
 		}
 	case store.ForEveryone:
 		if !by.IsAdmin() {
-			return gr, store.Mark(store.Errorf("for everybody only admins answer"), store.ErrRefused)
+			return gr, store.Mark(store.Errorf("only admins can give a standing answer for everybody"), store.ErrRefused)
 		}
 	default:
 		return gr, store.Errorf("%w scope %q: use me, conversation, channel or everywhere", store.ErrInvalid, gr.Scope)
@@ -145,19 +145,19 @@ func (p *Engine) checkGrant(ctx context.Context, by store.Caller, gr store.Grant
 	}
 	switch {
 	case gr.Host != "" && gr.Repository == "":
-		return gr, store.Errorf("%w host: a standing answer is for a repository on it", store.ErrInvalid)
+		return gr, store.Errorf("%w host: it requires a repository on that host", store.ErrInvalid)
 	case gr.Repository != "" && (g.tool == nil || !g.tool.Asked()):
-		return gr, store.Errorf("%w repository: only asks of other programs are in one", store.ErrInvalid)
+		return gr, store.Errorf("%w repository: only asks by other programs have one", store.ErrInvalid)
 	case len(gr.Repository) > store.MaxAskText || len(gr.Host) > store.MaxAskText:
-		return gr, store.Errorf("%w repository: it has over %d bytes", store.ErrInvalid, store.MaxAskText)
+		return gr, store.Errorf("%w repository: it is longer than %d bytes", store.ErrInvalid, store.MaxAskText)
 	case gr.Deny && (gr.Pattern != nil || gr.Exact != "" || gr.Repository != ""):
-		return gr, store.Errorf("%w pattern: a tool is denied whole", store.ErrInvalid)
+		return gr, store.Errorf("%w pattern: a standing denial is for the whole tool", store.ErrInvalid)
 	case gr.Deny:
 		return gr, nil
 	case g.tool.destructive() && !store.GetBool(p.config, "", "approvals.grant_destructive"):
-		return gr, store.Mark(store.Errorf("%s may destroy something, and such tools are asked for each time (approvals.grant_destructive)", gr.Tool), store.ErrRefused)
+		return gr, store.Mark(store.Errorf("%s may destroy something, so each of its calls needs approval (approvals.grant_destructive)", gr.Tool), store.ErrRefused)
 	case !p.suffices(ctx, gr, g.call):
-		return gr, store.Mark(store.Errorf("that would not lift it, since %s decides", p.WhoDecides(ctx, g.call)), store.ErrRefused)
+		return gr, store.Mark(store.Errorf("a standing answer would have no effect, because %s decides", p.WhoDecides(ctx, g.call)), store.ErrRefused)
 	}
 	return gr, nil
 }

@@ -337,20 +337,20 @@ func (p *Engine) Lifting(ctx context.Context, c store.Call, t *Tool) (l Lifting,
 	case q.tainted:
 		l.How = store.Textf("a new conversation")
 	case need > 1:
-		l.How = store.Textf("nothing: %d people decide each time", need)
+		l.How = store.Textf("nothing: %d people must approve each call", need)
 	case v.grantable:
 		standing := !t.destructive() || store.GetBool(p.config, "", "approvals.grant_destructive")
 		claims, believe := t.Annotations.ReadOnly, "nizectl servers edit "+t.Server+" --trust-annotations"
 		switch l.Always = standing; {
 		case claims == nil || !*claims:
-			l.How = store.Textf("nothing: what may destroy something is asked for each time (approvals.grant_destructive)")
+			l.How = store.Textf("nothing: calls that may destroy something always need approval (approvals.grant_destructive)")
 			if standing {
-				l.How = store.Textf("a standing yes (always)")
+				l.How = store.Textf("a standing approval (always)")
 			}
 		case standing:
-			l.How = store.Textf("a standing yes (always), or an admin who believes the server's claims (%s)", believe)
+			l.How = store.Textf("a standing approval (always), or an admin who trusts the server's annotations (%s)", believe)
 		default:
-			l.How = store.Textf("an admin who believes the server's claims (%s)", believe)
+			l.How = store.Textf("an admin who trusts the server's annotations (%s)", believe)
 		}
 	case !v.Asks(): // only the request asked for approval
 		l.How = store.Textf("a request that does not ask for it")

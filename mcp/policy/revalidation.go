@@ -30,7 +30,7 @@ func (p *Engine) VoidedVotes(ctx context.Context, c store.Call) []string {
 func (p *Engine) Stale(ctx context.Context, c store.Call) (store.Text, error) {
 	why, err := p.stale(ctx, c)
 	if outage.Is(err) {
-		return store.Text{}, fmt.Errorf("looking whether call %s may still run: %w", c.ID, err)
+		return store.Text{}, fmt.Errorf("checking whether call %s may still run: %w", c.ID, err)
 	}
 	return why, nil
 }
@@ -38,11 +38,11 @@ func (p *Engine) Stale(ctx context.Context, c store.Call) (store.Text, error) {
 // stale also returns the error that led to the reason.
 func (p *Engine) stale(ctx context.Context, c store.Call) (store.Text, error) {
 	if c.ComputeDigest() != c.Digest {
-		return store.Textf("the stored call is not what was shown"), nil
+		return store.Textf("the stored call differs from the one shown"), nil
 	}
 	requester, err := p.Requester(ctx, c)
 	if err != nil {
-		return store.Textf("its requester is gone, or their token is"), err
+		return store.Textf("its requester or their token no longer exists"), err
 	}
 	v, err := p.View(ctx, requester, p.scopeOf(ctx, c))
 	if err != nil {
@@ -57,12 +57,12 @@ func (p *Engine) stale(ctx context.Context, c store.Call) (store.Text, error) {
 	}
 	as, err := p.RunsAs(ctx, requester, t)
 	if err != nil || as.Words.String() != c.RunsAs.String() { // calls stored by earlier versions have no format string
-		return store.Textf("as whom it runs changed since it was proposed"), err
+		return store.Textf("the credentials that it uses changed since it was proposed"), err
 	}
 	policy := p.ApproverPolicy(v, t, as)
 	wasNowhere := policy == store.ByRequester && c.Policy == store.ByAdmins // the requester may have signed in since
 	if !wasNowhere && p.withCurrentIDs(ctx, policy) != p.withCurrentIDs(ctx, c.Policy) {
-		return store.Textf("who approves it changed since it was proposed"), nil
+		return store.Textf("its approvers changed since it was proposed"), nil
 	}
 	return store.Text{}, nil
 }

@@ -90,7 +90,7 @@ func Parse(raw []byte) (*Renderer, error) {
 		return nil, syntax(raw, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows its end")
+		return nil, errors.New("there is text after its end")
 	}
 	var r Renderer
 	var bad error
@@ -123,7 +123,7 @@ func Parse(raw []byte) (*Renderer, error) {
 	case doc.Table != nil && (len(r.columns) == 0 || len(r.columns) > display.MaxColumns):
 		return nil, fmt.Errorf("table.columns: there must be 1 to %d", display.MaxColumns)
 	case doc.Link != "" && doc.Title == "":
-		return nil, errors.New("link: it is where the title leads, and there is no title")
+		return nil, errors.New("link: it needs a title")
 	case doc.Image != nil && *doc.Image < 0:
 		return nil, errors.New("image: it is 0 for none, or which of the result's images is shown, from 1")
 	case doc.Title == "" && doc.Text == "" && len(r.fields)+len(r.columns) == 0:

@@ -114,7 +114,7 @@ func head(s string) string { return store.Head(s, maxMade) }
 // makes each iteration of a range count.
 func compile(text string) (*template.Template, error) {
 	if strings.Contains(text, step) {
-		return nil, fmt.Errorf("%s is no function", step)
+		return nil, fmt.Errorf("%s is not a function", step)
 	}
 	t, err := template.New("").Option("missingkey=zero").Funcs(functions()).Parse(text)
 	if err != nil {

@@ -201,14 +201,14 @@ func (s *server) follow(ctx context.Context, t remoteTask, poll time.Duration) (
 		raw, err := s.askTask(ctx, t, &wire.Request{Method: taskwire.MethodGet, Task: t.ID})
 		if err != nil {
 			if wire.AsFault(err).Reach == wire.Answered {
-				return nil, &store.CallError{Code: store.CodeUnknown, Message: store.Plain(store.RedactText(fmt.Sprintf("%s: its server no longer tells how its task is (%v): the outcome is unknown; look before you run it again", id, err)))}
+				return nil, &store.CallError{Code: store.CodeUnknown, Message: store.Plain(store.RedactText(fmt.Sprintf("%s: its server no longer reports the state of its task (%v): the outcome is unknown; check before you run it again", id, err)))}
 			}
 			wait = min(max(2*wait, minPoll), maxPoll) // unreachable, maybe temporarily
 			continue
 		}
 		state, err := taskwire.ReadState(raw)
 		if err != nil {
-			return nil, &store.CallError{Code: store.CodeUnknown, Message: store.Textf("%s: %s: the outcome is unknown; look before you run it again", id, err.Error())}
+			return nil, &store.CallError{Code: store.CodeUnknown, Message: store.Textf("%s: %s: the outcome is unknown; check before you run it again", id, err.Error())}
 		}
 		if wait = min(max(state.Poll, minPoll), maxPoll); state.Poll == 0 {
 			wait = defaultPoll

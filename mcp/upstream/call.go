@@ -48,7 +48,7 @@ func (p *Pool) ReadView(ctx context.Context, by store.Caller, c store.Call, uri 
 	}
 	if s, ok := p.findServer(c.Server); ok {
 		if err := learnView(ctx, s, by, c.Tool, uri, res.Raw); err != nil {
-			p.opt.Log.Error("keeping what a view declares", "server", c.Server, "view", uri, "err", err)
+			p.opt.Log.Error("storing the declarations of a view", "server", c.Server, "view", uri, "err", err)
 		}
 	}
 	return res.Raw, nil
@@ -77,7 +77,7 @@ func (p *Pool) send(ctx context.Context, by store.Caller, c *store.Call, r *wire
 	again := cfg.TrustAnnotations && tool.repeatable || how.reads
 	if err := s.slots.acquire(ctx, by.User); err != nil {
 		most, _, _ := s.slots.count()
-		err = fmt.Errorf("all %d calls at once that it takes were under way: %w", most, err)
+		err = fmt.Errorf("all %d of its concurrent calls were in use: %w", most, err)
 		return nil, callError(ctx, cfg, c.Tool, again, &wire.Fault{Reach: wire.Never, Err: err})
 	}
 	defer s.slots.release()

@@ -41,7 +41,7 @@ func callError(ctx context.Context, cfg store.Server, tool string, repeatable bo
 		case repeatable:
 			return say(store.CodeTimeout, true, "%s did not answer within %s%s", id, cfg.Timeout, said)
 		}
-		return say(store.CodeUnknown, false, "%s did not answer within %s: the outcome is unknown; look before you run it again%s", id, cfg.Timeout, said)
+		return say(store.CodeUnknown, false, "%s did not answer within %s: the outcome is unknown; check before you run it again%s", id, cfg.Timeout, said)
 	case f.Reach == wire.Answered:
 		var rpc *wire.RPCError
 		if errors.As(f.Err, &rpc) && rpc.Code == wire.CodeInvalidParams {
@@ -49,13 +49,13 @@ func callError(ctx context.Context, cfg store.Server, tool string, repeatable bo
 		}
 		return say(store.CodeTool, false, "%s: the server answered with %v", id, f.Err)
 	case f.Reach == wire.Never && wantsCredential(f.Err):
-		return say(store.CodeUnavailable, true, "%s: %v: it wants another credential; see the server's headers and nizectl credentials set", id, f.Err)
+		return say(store.CodeUnavailable, true, "%s: %v: it rejects the credential; see the server's headers and nizectl credentials set", id, f.Err)
 	case f.Reach == wire.Never:
 		return say(store.CodeUnavailable, true, "%s is not reachable: %v", cfg.Name, f.Err)
 	case repeatable:
 		return say(store.CodeUnavailable, true, "%s failed: %v", id, f.Err)
 	}
-	return say(store.CodeUnknown, false, "%s failed after it was sent: the outcome is unknown; look before you run it again (%v)", id, f.Err)
+	return say(store.CodeUnknown, false, "%s failed after it was sent: the outcome is unknown; check before you run it again (%v)", id, f.Err)
 }
 
 // wantsCredential reports whether a server rejected the credential while connecting and

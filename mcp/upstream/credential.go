@@ -184,7 +184,7 @@ func (p *Pool) declaredValue(ctx context.Context, cfg store.Server, owner, id st
 	switch host := cmp.Or(d.Host, v.Sealed.Host); {
 	case host == u.Host || host == u.Hostname():
 	case host != "":
-		return store.Secret{}, store.Mark(fmt.Errorf("the credential %s is for host %s, not for %s; which one it is for says nizectl credentials declare %s --host HOST", id, host, u.Host, id), store.ErrRefused)
+		return store.Secret{}, store.Mark(fmt.Errorf("the credential %s is for host %s, not for %s; to change its host: nizectl credentials declare %s --host HOST", id, host, u.Host, id), store.ErrRefused)
 	case v.Sealed.Service != "": // a key that was not sent anywhere yet
 		v.Sealed.Host = u.Host
 		if err := p.opt.Credentials.PutCredential(ctx, store.System, v.Sealed); err != nil {

@@ -50,7 +50,7 @@ func (s *session) fetchFeatures(ctx context.Context, c *catalog) error {
 		var rpc *wire.RPCError
 		switch {
 		case errors.As(err, &rpc):
-			c.warn(fmt.Sprintf("it says that it has %s, and can't list them: %v", l.member, rpc))
+			c.warn(fmt.Sprintf("it declares %s but can't list them: %v", l.member, rpc))
 			c.kept = append(c.kept, l.kind)
 		case err != nil:
 			return err
@@ -76,7 +76,7 @@ func (s *session) addFeature(c *catalog, kind string, raw json.RawMessage) {
 		Icons json.RawMessage `json:"icons"`
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
-		c.warn(fmt.Sprintf("a %s that is not one is left out: %v", kind, err))
+		c.warn(fmt.Sprintf("an invalid %s is left out: %v", kind, err))
 		return
 	}
 	name, most := f.Name, 256
@@ -366,7 +366,7 @@ func (s *session) readDeclared(ctx context.Context, c *catalog, claims view.Clai
 	}
 	all := content.Domains(listed)
 	for _, dropped := range all.Dropped {
-		c.warn(fmt.Sprintf("the view %s declares %q, which is no origin that could be allowed", store.Clip(claims.URI, 80), store.Clip(dropped, 80)))
+		c.warn(fmt.Sprintf("the view %s declares %q, which is not a valid origin", store.Clip(claims.URI, 80), store.Clip(dropped, 80)))
 	}
 	return &all, nil, nil
 }

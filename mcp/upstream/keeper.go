@@ -26,7 +26,7 @@ func (s *server) keepConnected() {
 			continue // reconnect waits for the lane's backoff
 		}
 		if err := s.syncTools(ctx, sess); err != nil && ctx.Err() == nil {
-			s.log.Log.Error("settling the tools of a server", "err", err)
+			s.log.Log.Error("syncing the tools of a server", "err", err)
 		}
 		if sess != known {
 			due, planned = time.Now().Add(relistTime), false

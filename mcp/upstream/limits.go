@@ -39,7 +39,7 @@ func (s *server) admitCallLocked(now time.Time) error {
 	if len(s.recentCalls) >= limit.Calls {
 		next := per - now.Sub(s.recentCalls[len(s.recentCalls)-limit.Calls])
 		return &store.CallError{Code: store.CodeRateLimited, Retryable: true,
-			Message: store.Textf("%s takes %s calls (its rate_limit); there is room again in %s", s.name, limit, next.Round(10*time.Millisecond))}
+			Message: store.Textf("%s is limited to %s calls (its rate_limit); try again in %s", s.name, limit, next.Round(10*time.Millisecond))}
 	}
 	s.recentCalls = append(s.recentCalls, now)
 	return nil

@@ -95,7 +95,7 @@ func (d *dialer) openAPI(ctx context.Context, s *session) error {
 		}
 	}
 	if opt.Hint == "" {
-		opt.Hint = "it wants another credential; see the server's headers and nizectl credentials set"
+		opt.Hint = "it rejects the credential; see the server's headers and nizectl credentials set"
 	}
 	s.Conn = &maskedConn{openapi.NewConn(d.pool.ctx, opt), d.mask}
 	s.version, s.title, s.about, s.since = doc.Format, doc.Title, doc.About, time.Now()
@@ -151,7 +151,7 @@ func (d *dialer) mayHaveCredentials(service *url.URL) error {
 	}
 	for _, v := range d.cfg.Headers {
 		if v.Hidden() {
-			return store.Mark(fmt.Errorf("only the document says that the service is at %s, and credentials go nowhere that nobody named: give --base-url %s if it is right", service, service), store.ErrRefused)
+			return store.Mark(fmt.Errorf("only the document names the service's address %s, and credentials are sent only to an address that an admin entered: give --base-url %s if it is right", service, service), store.ErrRefused)
 		}
 	}
 	return nil
@@ -190,14 +190,14 @@ func wants(cfg store.Server, all []openapi.Want) string {
 		if w.Header == "" {
 			continue
 		}
-		text := fmt.Sprintf("it wants the header %s: nizectl servers edit %s --header-secret %s", w.Header, cfg.Name, w.Header)
+		text := fmt.Sprintf("it requires the header %s: nizectl servers edit %s --header-secret %s", w.Header, cfg.Name, w.Header)
 		if w.Note != "" {
 			text += " (" + w.Note + ")"
 		}
 		return text
 	}
 	if len(all) > 0 {
-		return fmt.Sprintf("it wants its key in the query, as %s: nizectl servers edit %s --header-secret %s%s", all[0].Query, cfg.Name, store.QueryPrefix, all[0].Query)
+		return fmt.Sprintf("it requires its key in the query, as %s: nizectl servers edit %s --header-secret %s%s", all[0].Query, cfg.Name, store.QueryPrefix, all[0].Query)
 	}
 	return ""
 }

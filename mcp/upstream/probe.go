@@ -192,7 +192,7 @@ func hint(cfg store.Server, err error) string {
 func statusHint(cfg store.Server, status *wire.StatusError) string {
 	switch status.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Sprintf("it wants a credential: register it with --header-secret Authorization and run nizectl credentials set %s NAME", cfg.Name)
+		return fmt.Sprintf("it requires a credential: register it with --header-secret Authorization and run nizectl credentials set %s NAME", cfg.Name)
 	case http.StatusNotFound:
 		if u, err := url.Parse(cfg.URL); err == nil && (u.Path == "" || u.Path == "/") {
 			return "check the path of the URL; many servers answer under /mcp"

@@ -235,7 +235,7 @@ func (s *session) fetchPages(ctx context.Context, c *catalog, method, member str
 			err = json.Unmarshal(got["nextCursor"], &next)
 		}
 		if err != nil {
-			return &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("a list that is not one: %w", err)}
+			return &wire.Fault{Reach: wire.Answered, Err: fmt.Errorf("an invalid list: %w", err)}
 		}
 		for _, t := range items {
 			if len(c.list)-had == maxTools {
@@ -294,7 +294,7 @@ func (s *session) addTool(c *catalog, raw json.RawMessage) {
 		Execution   json.RawMessage `json:"execution"`
 	}
 	if err := json.Unmarshal(raw, &t); err != nil {
-		c.warn(fmt.Sprintf("a tool that is not one is left out: %v", err))
+		c.warn(fmt.Sprintf("an invalid tool is left out: %v", err))
 		return
 	}
 	_, twice := c.byName[t.Name]

@@ -73,7 +73,7 @@ func addNonce(b *bytes.Buffer, template, nonce string) error {
 			if z.Err().Error() == "EOF" {
 				return nil
 			}
-			return errors.New("a template that is no HTML")
+			return errors.New("the template is not HTML")
 		}
 		if kind == html.StartTagToken || kind == html.SelfClosingTagToken {
 			raw = bytes.Clone(raw) // TagName modifies it

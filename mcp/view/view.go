@@ -219,7 +219,7 @@ func Read(raw json.RawMessage, of Claims) (c Content, err error) {
 		} `json:"contents"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return c, fmt.Errorf("it is no answer of resources/read: %w", err)
+		return c, fmt.Errorf("it is not a response of resources/read: %w", err)
 	}
 	if len(doc.Contents) != 1 {
 		return c, fmt.Errorf("it has %d parts instead of one", len(doc.Contents))

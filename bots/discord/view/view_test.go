@@ -27,7 +27,7 @@ func testCard() store.Card {
 		Args:     json.RawMessage(`{"body":"see <@3000> and [here](https://x.example) ` + "```" + ` end","labels":["a","b"],"title":"Broken ` + "\u202e" + `door"}`),
 		Warnings: []store.Text{store.Plain("this conversation read untrusted text")},
 		Digest:   strings.Repeat("ab12", 16), Policy: store.ByRequester, State: store.Pending, Expires: testNow.Add(15 * time.Minute), Always: true,
-		CardReason: store.CardReason{Claim: store.Textf("it may destroy something"), Asks: store.Textf("it may change something"), Stops: store.Textf("a standing yes (always)")},
+		CardReason: store.CardReason{Claim: store.Textf("it may destroy something"), Asks: store.Textf("it may change something"), Stops: store.Textf("a standing approval (always)")},
 	}
 }
 

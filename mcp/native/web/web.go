@@ -129,7 +129,7 @@ func read(body []byte, contentType string, at *url.URL) (string, error) {
 		kind == "application/javascript", kind == "application/x-ndjson", kind == "application/yaml", kind == "application/toml":
 		return page.Decode(body, contentType), nil
 	}
-	return "", fmt.Errorf("it is %s, which is no text", store.Clip(kind, 60))
+	return "", fmt.Errorf("it is %s, which is not text", store.Clip(kind, 60))
 }
 
 // reason returns the caller's message about a failed request. For a request that was

@@ -55,7 +55,7 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 		return nil, err
 	}
 	if !asked && before.Service.Issuer == "" && s.Guessed {
-		return nil, store.Mark(fmt.Errorf("server %s lets everybody in and names nobody who signs people in: it needs no login", server.Name), store.ErrRefused)
+		return nil, store.Mark(fmt.Errorf("server %s needs no login: it accepts requests without a token and names no authorization server", server.Name), store.ErrRefused)
 	}
 	scopes := s.Scopes
 	if oauth.SameIdentifier(before.Service.Issuer, s.Issuer) && oauth.SameIdentifier(before.Service.Resource, s.Resource) {
@@ -70,7 +70,7 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 	r, err := client.Choose(ctx, s, oauth.Choice{ID: a.ClientID, Secret: a.Secret, Document: a.Document, Kept: kept, Redirect: a.Redirect, Now: l.opt.Now()})
 	switch {
 	case errors.Is(err, oauth.ErrUnregistered):
-		return nil, store.Mark(fmt.Errorf("%w: ask who runs it for a client ID with the redirect address %s, then: nizectl servers login %s --client-id ID", err, a.Redirect, server.Name), store.ErrRefused)
+		return nil, store.Mark(fmt.Errorf("%w: ask its operator for a client ID with the redirect address %s, then: nizectl servers login %s --client-id ID", err, a.Redirect, server.Name), store.ErrRefused)
 	case err != nil:
 		return nil, fmt.Errorf("server %s: %w", server.Name, err)
 	}
@@ -159,7 +159,7 @@ func (l *Logins) Finish(ctx context.Context, by store.Caller, server store.Serve
 		err = errors.Join(err, l.putRegistrations(ctx, by, server, kept))
 	}
 	if oauth.RefusesResource(err) && r.Service.Resource != "" && !r.Service.NoResource {
-		err = fmt.Errorf("%w; it may refuse to be told whom the token is for: an admin adds --no-resource to the login", err)
+		err = fmt.Errorf("%w; it may not support the parameter resource: an admin can add --no-resource to the login", err)
 	}
 	return g, err
 }

@@ -78,7 +78,7 @@ func (l *Logins) Show(ctx context.Context, server string, h store.Holder) (oauth
 
 // errKey means that a holder's credential with the name of a login is an ordinary key,
 // which a user has set.
-var errKey = errors.New("it is a key and no login")
+var errKey = errors.New("it is a key, not a login")
 
 // first returns the login of the first of the holders who is logged in.
 func (l *Logins) first(ctx context.Context, server store.Server, holders []store.Holder) (h store.Holder, g oauth.Grant, err error) {
@@ -198,9 +198,9 @@ func (l *Logins) noteWanted(ctx context.Context, server store.Server, h store.Ho
 	if err != nil {
 		return err
 	}
-	text := store.Textf("%s wants more rights for this (%s): /nize credentials connect %s", server.Name, listed(scopes), server.Name)
+	text := store.Textf("%s requires more scopes for this (%s): /nize credentials connect %s", server.Name, listed(scopes), server.Name)
 	if len(scopes) == 0 {
-		text = store.Textf("%s wants more rights for this and does not say which: /nize credentials connect %s", server.Name, server.Name)
+		text = store.Textf("%s requires more scopes for this and does not say which: /nize credentials connect %s", server.Name, server.Name)
 	}
 	return &store.CallError{Code: store.CodeUnavailable, Message: text}
 }

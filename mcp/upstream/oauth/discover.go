@@ -123,7 +123,7 @@ func (c *Client) Discover(ctx context.Context, server string, ch Challenge, unli
 	}
 	if len(res.Servers) == 0 { // its own host is used if a document there says so
 		if s, err = d.withoutResource(ctx, ch); err != nil || s.Guessed {
-			return Service{}, errors.Join(errors.New("the server's document names nobody who signs people in (authorization_servers)"), err)
+			return Service{}, errors.Join(errors.New("the server's document names no authorization server (authorization_servers)"), err)
 		}
 		s.Resource, s.Scopes = string(res.Resource), wantedScopes(ch.Scopes, res.Scopes, s.offered)
 		return s, nil
@@ -132,7 +132,7 @@ func (c *Client) Discover(ctx context.Context, server string, ch Challenge, unli
 	for _, issuer := range res.Servers[:min(len(res.Servers), maxIssuers)] {
 		meta, err := d.service(ctx, issuer)
 		if err == nil && meta == nil {
-			err = fmt.Errorf("%s, which signs people in, has none of the well-known documents", store.Clip(issuer, 200))
+			err = fmt.Errorf("the authorization server %s has none of the well-known documents", store.Clip(issuer, 200))
 		}
 		if err == nil {
 			s = meta.service(string(res.Resource))
@@ -237,7 +237,7 @@ func (d *discovery) resource(ctx context.Context, named string) (*resourceMetada
 		case exact, ok && p.owners:
 			return &doc, nil
 		case doc.Resource == "":
-			d.note(fmt.Errorf("%s: it answered with something that is no such document", store.Clip(p.address, 200)))
+			d.note(fmt.Errorf("%s: it answered with something else than that document", store.Clip(p.address, 200)))
 		case other != nil:
 		case ok:
 			other = fmt.Errorf("%s is about %q, which is more than this server, and is not below %s: a token for it must not be sent here", store.Clip(p.address, 200), store.Clip(string(doc.Resource), 200), d.origin+knownResource)
@@ -316,7 +316,7 @@ func (d *discovery) ownDocument(ctx context.Context, issuer string) (meta *serve
 		}
 	}
 	if wrong == nil && d.trouble != nil {
-		wrong = fmt.Errorf("asking who signs people in: %w", d.trouble)
+		wrong = fmt.Errorf("asking the authorization server: %w", d.trouble)
 	}
 	return nil, other, wrong
 }
@@ -371,7 +371,7 @@ func (d *discovery) withoutResource(ctx context.Context, ch Challenge) (s Servic
 	}
 	switch {
 	case trouble != nil:
-		return s, fmt.Errorf("reading who signs people in for the server: %w", trouble)
+		return s, fmt.Errorf("finding the server's authorization server: %w", trouble)
 	case wrong != nil:
 		return s, wrong
 	}

@@ -226,7 +226,7 @@ func (c *Client) token(ctx context.Context, g *Grant, asked []string, now time.T
 	case !isBearer(got.kind):
 		return fmt.Errorf("%s gave a token of the type %q, which nize can't send", g.Service.Issuer, store.Clip(got.kind, 40))
 	case strings.ContainsFunc(got.access, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		return fmt.Errorf("%s gave a token that no header can carry", g.Service.Issuer)
+		return fmt.Errorf("%s gave a token that can't be sent in a header", g.Service.Issuer)
 	}
 	g.Access, g.Lost, g.Expires = store.NewSecret(got.access), "", time.Time{}
 	if got.refresh != "" {

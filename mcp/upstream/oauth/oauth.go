@@ -151,9 +151,9 @@ func (c *Client) getJSON(ctx context.Context, address string, into any) error {
 	}
 	switch err := json.Unmarshal(plainJSON(body), into); {
 	case err != nil && looksLikePage(body):
-		return errors.New("it answered with a web page, which is no such document")
+		return errors.New("it answered with a web page instead of that document")
 	case err != nil:
-		return errors.New("it answered with something that is no such document")
+		return errors.New("it answered with something else than that document")
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func checkAddress(what, address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
-		return nil, fmt.Errorf("%w %s %q: it is no address", store.ErrInvalid, what, store.Clip(address, 200))
+		return nil, fmt.Errorf("%w %s %q: it is not a URL", store.ErrInvalid, what, store.Clip(address, 200))
 	case u.User != nil || u.Fragment != "":
 		return nil, fmt.Errorf("%w %s %q: it holds a name, a password or a fragment", store.ErrInvalid, what, store.Clip(u.Redacted(), 200))
 	case u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u.Hostname()):

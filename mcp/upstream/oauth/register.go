@@ -101,7 +101,7 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 	if s.AuthMethods != nil {
 		ways = slices.DeleteFunc(ways, func(m string) bool { return !slices.Contains(s.AuthMethods, m) })
 		if len(ways) == 0 {
-			return none, fmt.Errorf("%s wants clients to prove themselves by %s, which nize does not", s.Issuer, store.Clip(strings.Join(s.AuthMethods, ", "), 200))
+			return none, fmt.Errorf("%s requires the client authentication %s, which nize does not support", s.Issuer, store.Clip(strings.Join(s.AuthMethods, ", "), 200))
 		}
 	}
 	var first error
@@ -166,7 +166,7 @@ func (c *Client) register(ctx context.Context, s Service, redirect, method strin
 		r.Method = authNone // it names a method, but issued no secret for it
 	}
 	if !slices.Contains([]string{authBasic, authPost, authNone}, r.Method) {
-		return none, fmt.Errorf("registering at %s: it wants nize to prove itself by %q", s.Issuer, store.Clip(r.Method, 60))
+		return none, fmt.Errorf("registering at %s: it requires the client authentication %q", s.Issuer, store.Clip(r.Method, 60))
 	}
 	if got.Expires > 0 {
 		r.Expires = time.Unix(int64(min(got.Expires, 1<<40)), 0)
@@ -175,7 +175,7 @@ func (c *Client) register(ctx context.Context, s Service, redirect, method strin
 }
 
 // ErrUnregistered means that an authorization server doesn't register clients dynamically.
-var ErrUnregistered = errors.New("it registers no clients by itself")
+var ErrUnregistered = errors.New("it does not register clients by itself")
 
 // unregistered is ErrUnregistered for one issuer.
 type unregistered struct {

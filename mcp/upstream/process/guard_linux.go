@@ -185,7 +185,7 @@ func (l *guardLink) killLeftLocked() {
 			marks[c.mark] = true
 		}
 		if err := killGroup(c.pid, syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			l.log.Warn("killing what the guard left", "err", err)
+			l.log.Warn("killing the processes that the guard left", "err", err)
 		}
 	}
 	until := time.Now().Add(sweepTime)
@@ -205,7 +205,7 @@ func (l *guardLink) handleFrame(f frame) {
 	defer l.mu.Unlock()
 	if f.Op == "ready" {
 		if f.Kernel {
-			l.log.Info("the kernel holds child processes to their limits", "cgroup", f.Path)
+			l.log.Info("the kernel enforces the limits of child processes", "cgroup", f.Path)
 		} else {
 			l.log.Info("limits of child processes are sampled", "why", f.Err)
 		}
@@ -278,7 +278,7 @@ func (g *Guard) Spawn(cmd Command) (Child, error) {
 	case <-timer.C:
 		// If it still starts, no caller would know of it.
 		if err := l.send(frame{Op: "signal", ID: c.id, Sig: int(syscall.SIGKILL)}, nil); err != nil {
-			l.log.Warn("calling a late child back", "err", err)
+			l.log.Warn("killing a child that started late", "err", err)
 		}
 		return nil, fmt.Errorf("the guard did not answer within %s", spawnWait)
 	}

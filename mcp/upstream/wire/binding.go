@@ -55,7 +55,7 @@ func collectBindings(schema json.RawMessage, path []string, seen map[string]bool
 				return fmt.Errorf("property %q: x-mcp-header is for strings, integers and booleans only", strings.Join(at, "."))
 			}
 			if lower := strings.ToLower(b.header); seen[lower] {
-				return fmt.Errorf("property %q: x-mcp-header %q stands there twice", strings.Join(at, "."), b.header)
+				return fmt.Errorf("property %q: x-mcp-header %q occurs twice", strings.Join(at, "."), b.header)
 			} else {
 				seen[lower] = true
 			}

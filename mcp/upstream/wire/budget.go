@@ -53,7 +53,7 @@ func (e *NoiseError) Error() string {
 }
 
 // NewBudget returns the budget of one server.
-func NewBudget() *Budget { return newBudget("that nobody asked for", noiseRate) }
+func NewBudget() *Budget { return newBudget("of unsolicited data", noiseRate) }
 
 func newBudget(what string, rate float64) *Budget {
 	return &Budget{what: what, rate: rate, left: noiseBurst, at: time.Now()}

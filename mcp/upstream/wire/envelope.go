@@ -43,7 +43,7 @@ func openEnvelope(msg []byte) (envelope, error) {
 			return nil
 		case "id":
 			if e.id != nil {
-				return fmt.Errorf("member %q stands there twice", key)
+				return fmt.Errorf("duplicate member %q", key)
 			}
 			if string(value) != "null" {
 				e.id = value
@@ -51,7 +51,7 @@ func openEnvelope(msg []byte) (envelope, error) {
 			return nil
 		case "method":
 			if e.method != "" {
-				return fmt.Errorf("member %q stands there twice", key)
+				return fmt.Errorf("duplicate member %q", key)
 			}
 			return json.Unmarshal(value, &e.method)
 		case "params":
@@ -64,7 +64,7 @@ func openEnvelope(msg []byte) (envelope, error) {
 			return nil
 		}
 		if *at != nil {
-			return fmt.Errorf("member %q stands there twice", key)
+			return fmt.Errorf("duplicate member %q", key)
 		}
 		*at = value
 		return nil

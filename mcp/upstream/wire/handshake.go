@@ -131,7 +131,7 @@ func (t *RoundTripper) initialize(req *http.Request, id []byte) (*http.Response,
 func (t *RoundTripper) readAnswer(resp *http.Response, id []byte) (envelope, error) {
 	number, ok := readID(id)
 	if !ok {
-		return envelope{}, fmt.Errorf("the id %s of a request of ours is no number", id)
+		return envelope{}, fmt.Errorf("the id %s of our own request is not a number", id)
 	}
 	media := mediaType(resp.Header.Get("Content-Type"))
 	var body []byte

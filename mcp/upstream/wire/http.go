@@ -545,7 +545,7 @@ func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 		return &Fault{Reach: Never, Drop: true, Err: &StatusError{Status: status, text: text}}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return &Fault{Reach: Never, Drop: true, Code: store.CodeUnavailable,
-			Err: &credentialError{status, text + ": it wants another credential; see the server's headers and nizectl credentials set"}}
+			Err: &credentialError{status, text + ": it rejects the credential; see the server's headers and nizectl credentials set"}}
 	case status == http.StatusTooManyRequests:
 		return &Fault{Reach: Never, Code: store.CodeRateLimited, Err: errors.New(text)}
 	case status >= 300 && status < 400:

@@ -119,7 +119,7 @@ func (p *Peer) pump() {
 			return
 		}
 		if afterText && !p.answersOnly(msg) {
-			p.warn("it wrote an answer behind other text on a line, which is taken for the only open request alone")
+			p.warn("it wrote an answer after other text on a line; it is used only for the single open request")
 			err = p.budget.Spend(len(msg)+lineCost, p.gone)
 		} else {
 			err = p.dispatch(msg, quests)
