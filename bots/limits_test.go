@@ -36,7 +36,7 @@ func TestTurnsAtOnce(t *testing.T) {
 	o.streams("first")
 	o.streams("second")
 	o.say(third, "3", "say at last")
-	o.see(store.NoticeMessage, "one person may have at once (2)")
+	o.see(store.NoticeMessage, "the limit of 2 turns at once")
 	if pending, err := o.db.Pending(o.ctx); err != nil || len(pending) != 1 {
 		t.Errorf("%d messages wait in the inbox, %v; want the third", len(pending), err)
 	}
@@ -58,7 +58,7 @@ func TestTurnsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range shown {
-		if strings.Contains(m.Text, "one person may have at once (2)") {
+		if strings.Contains(m.Text, "the limit of 2 turns at once") {
 			told++
 		}
 	}
@@ -74,7 +74,7 @@ func TestStopOfAWaitingTurn(t *testing.T) {
 	o.say(a, "1", "slow first")
 	o.streams("first")
 	o.say(b, "2", "say never")
-	o.see(store.NoticeMessage, "one person may have at once (1)")
+	o.see(store.NoticeMessage, "the limit of 1 turns at once")
 	if err := o.Stop(o.ctx, o.by, b); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestLineState(t *testing.T) {
 func TestTooMany(t *testing.T) {
 	err := &TooManyError{20, "5m", "4m1s"}
 	for locale, want := range map[string]string{
-		"":      "You sent 20 messages within 5 minutes, which is as many as one person may. This one was not taken; the next is in 4 minutes 1 second.",
+		"":      "You sent 20 messages within 5 minutes, which is the limit for one person. This one was not accepted; try again in 4 minutes 1 second.",
 		"zh-CN": "你在 5 分钟内已发送 20 条消息，达到每人上限。这条消息未被处理；4 分钟 1 秒后可继续发送。",
 	} {
 		if got := err.Words(phrases.For(locale)); got != want {

@@ -77,7 +77,7 @@ func TestSlackWordNeedsCard(t *testing.T) {
 	close(hold)
 	s.until("the call waits", func() bool { return len(s.waits()) == 1 })
 	id := s.waits()[0]
-	s.told(slacktest.Ben, "not in that channel any more") // the card was refused there
+	s.told(slacktest.Ben, "no longer in that channel") // the card was refused there
 	for _, word := range []string{"approve ", "deny "} {
 		s.slash(slacktest.Ben, "/nize "+word+id)
 	}
@@ -271,7 +271,7 @@ func TestSlackAlways(t *testing.T) {
 	if err := s.dialog(slacktest.Ben, map[string][]string{"for": {"channel"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.told(slacktest.Ben, "only its admins answer")
+	s.told(slacktest.Ben, "only the channel's admins")
 	if grants, err := api.ListGrants.Call(t.Context(), s.Client, api.ListGrantsRequest{}); err != nil || len(grants.Items) != 0 || s.runs.Load() != 0 {
 		t.Fatalf("%+v, %v, %d runs", grants.Items, err, s.runs.Load())
 	}
@@ -292,7 +292,7 @@ func TestSlackAlways(t *testing.T) {
 		t.Fatal(err)
 	}
 	card(s.killable, s.fake, asked, "done")
-	s.told(slacktest.Ben, "Kept: box:note: always allowed · mine · ")
+	s.told(slacktest.Ben, "Saved: box:note: always allowed · mine · ")
 	s.says.plan("more", plan{tool: "box:note", args: `{"text":"hello again"}`})
 	if _, err := s.fake.Mention(slacktest.Ben, slacktest.General, "#more"); err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestSlackAlways(t *testing.T) {
 	s.says.plan("other", plan{tool: "box:note", args: `{"text":"other"}`})
 	_, other := s.ask(slacktest.Ben, "other")
 	s.slash(slacktest.Ben, "/nize settings show")
-	listed := s.told(slacktest.Ben, "`settings revoke ID` takes one back")
+	listed := s.told(slacktest.Ben, "`settings revoke ID` revokes one")
 	if !strings.Contains(listed.Text, `box:note, only with {"text":"hell*"}, until 2`) {
 		t.Errorf("listed as %s", listed.Text)
 	}

@@ -82,7 +82,7 @@ func TestSlackAsksPatterns(t *testing.T) {
 	if err := s.dialog(slacktest.Ben, map[string][]string{"args": {`pattern {"command":"git status*"}`}, "for": {"conversation"}, "until": {"8h"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.told(slacktest.Ben, "Kept: claude-code:Bash: always allowed · ")
+	s.told(slacktest.Ben, "Saved: claude-code:Bash: always allowed · ")
 	s.cardOf(first.ID, "approved", s.private(slacktest.Ben))
 	for _, c := range []struct{ session, command, state string }{
 		{"s1", "git status --short", "approved"},

@@ -76,7 +76,7 @@ func TestSlackOwnDefaults(t *testing.T) {
 
 	// A server is off until it is on again.
 	says(slacktest.Ben, "/nize servers deny nowhere", `server "nowhere" not found`)
-	says(slacktest.Ben, "/nize servers deny box", "No tool of box is used for you")
+	says(slacktest.Ben, "/nize servers deny box", "Tools of box are no longer used for you")
 	says(slacktest.Ben, "/nize servers", "switched off by you")
 	why, err := api.ExplainTool.Call(ctx, s.Client, api.ExplainToolRequest{ID: "box:note", User: ben.ID})
 	if err != nil || why.Usable {

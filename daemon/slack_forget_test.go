@@ -54,7 +54,7 @@ func TestSlackForget(t *testing.T) {
 	if err := s.fake.Press(ctx, slacktest.Ben, ask, "words:0"); err != nil { // again
 		t.Fatal(err)
 	}
-	s.told(slacktest.Ben, "not there any more")
+	s.told(slacktest.Ben, "no longer exists")
 
 	s.reply(slacktest.Cho, asked, "<@"+slacktest.Bot+"> #anew")
 	s.until("the thread begins anew", func() bool { return s.answers(asked, "You said anew.") == 1 })

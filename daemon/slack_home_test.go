@@ -120,7 +120,7 @@ func TestSlackHomeControls(t *testing.T) {
 	s.until("streaming is true", func() bool { return s.setting(ben.ID, "streaming") == "true" })
 
 	s.touch(slacktest.Ben, "home:servers:0")
-	s.shows(slacktest.Ben, "No tool of box is used for you")
+	s.shows(slacktest.Ben, "Tools of box are no longer used for you")
 	usable := func(user string) bool {
 		t.Helper()
 		why, err := api.ExplainTool.Call(ctx, s.Client, api.ExplainToolRequest{ID: "box:note", User: user})
@@ -160,7 +160,7 @@ func TestSlackHomeControls(t *testing.T) {
 	s.touch(slacktest.Ben, "home:set:language", "zh-Hant")
 	s.shows(slacktest.Ben, "等待你核准的呼叫", "language")
 	s.touch(slacktest.Ben, "home:set:language", "auto")
-	s.shows(slacktest.Ben, "Calls that wait for you")
+	s.shows(slacktest.Ben, "Calls that need your approval")
 	s.wellBehaved()
 }
 
@@ -207,7 +207,7 @@ func TestSlackHomeForged(t *testing.T) {
 	forge("home:grant", store.NewID(time.Now()), "{}")
 	s.shows(slacktest.Ben, "not found")
 	forge("home:bring", store.NewID(time.Now()), "not JSON")
-	s.shows(slacktest.Ben, "does not wait for you any more")
+	s.shows(slacktest.Ben, "is no longer waiting for you")
 	for key, want := range map[string]string{"chat.agent": "", "chat.model": "", "servers.denied": ""} {
 		if got := s.setting(ben.ID, key); got != want {
 			t.Errorf("%s is %q", key, got)
@@ -238,7 +238,7 @@ func TestSlackHomeLists(t *testing.T) {
 	s.homeOf(slacktest.Ben)
 	s.shows(slacktest.Ben, "box:note: always allowed", "No call waits")
 	s.touch(slacktest.Ben, "home:grant")
-	s.shows(slacktest.Ben, "is taken back", "Nothing yet")
+	s.shows(slacktest.Ben, "is revoked", "Nothing yet")
 
 	ben := s.userOf(slacktest.Ben)
 	if _, err := api.CreateToken.Call(ctx, s.Client, api.CreateTokenRequest{User: ben.ID, Name: "laptop"}); err != nil {
@@ -247,7 +247,7 @@ func TestSlackHomeLists(t *testing.T) {
 	s.homeOf(slacktest.Ben)
 	s.shows(slacktest.Ben, "laptop (nize_")
 	s.touch(slacktest.Ben, "home:token")
-	s.shows(slacktest.Ben, "laptop works no more")
+	s.shows(slacktest.Ben, "laptop is revoked")
 	list, err := api.ListTokens.Call(ctx, s.Client, api.ListTokensRequest{User: ben.ID})
 	if err != nil || len(list.Items) != 1 || list.Items[0].State == "active" {
 		t.Errorf("tokens %+v, %v", list.Items, err)

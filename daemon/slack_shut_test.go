@@ -47,7 +47,7 @@ func TestSlackShut(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.press(slacktest.Ben, posted, "run")
-			said := "I can't say any more in <#" + c.in + "> what you asked me for"
+			said := "I can't answer you in <#" + c.in + ">: I am no longer in that channel"
 			s.until("Ben is told", func() bool { return s.lines(slacktest.Ben, said) > 0 })
 			s.until("the model has the result", func() bool { return strings.Contains(s.says.heard("note"), "noted") })
 			s.settledIn(slacktest.Shared)

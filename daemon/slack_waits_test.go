@@ -67,7 +67,7 @@ func TestSlackMessageWaits(t *testing.T) {
 	s.waiting(root)
 	s.reply(slacktest.Ben, root, "<@"+slacktest.Bot+"> thanks, I will wait #after")
 	s.until("Ben is told", func() bool {
-		return s.answers(root, "Others still decide about box:note. I answer your message after that.") == 1
+		return s.answers(root, "Others still have to decide about box:note. I will answer your message after that.") == 1
 	})
 	if got := s.waits(); len(got) != 1 || got[0] != id || s.answers(root, "You said after.") != 0 {
 		t.Fatalf("waiting: %v", got)

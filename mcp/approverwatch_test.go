@@ -69,7 +69,7 @@ func TestLastApproverLeaves(t *testing.T) {
 	if _, err := h.db.EditGroup(t.Context(), h.root, "ops", nil, []string{cid.User}); err != nil {
 		t.Fatal(err)
 	}
-	if c := h.wait(two); c.State != store.Refused || !strings.Contains(c.Reason.String(), "only 1 of 2") {
+	if c := h.wait(two); c.State != store.Refused || !strings.Contains(c.Reason.String(), "only 1 of the required 2") {
 		t.Errorf("one of two left: %s (%s)", c.State, c.Reason)
 	}
 	for name, id := range map[string]string{"of a channel that can't be looked up": channel, "of its requester": mine} {

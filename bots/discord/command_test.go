@@ -215,7 +215,7 @@ func TestManySettings(t *testing.T) {
 	}
 	s.wait("the commands", func() bool { return len(s.fake.Commands("")) > 0 })
 	must(s.fake.Slash(ctx, discordtest.Ben, discordtest.General, "/nize channel"))
-	s.alone(discordtest.General, discordtest.Ben, "holds 5 settings at most")
+	s.alone(discordtest.General, discordtest.Ben, "has room for 5 settings at most")
 	menu := s.fake.Ephemerals(discordtest.General, discordtest.Ben)[0]
 	if got := menu.Buttons(); !slices.Equal(got, []string{"f0, f1, f2, f3", "f4, few, servers"}) {
 		t.Fatalf("it offers %q", got)
@@ -423,7 +423,7 @@ func TestPrivate(t *testing.T) {
 		}
 	}
 	dm := s.fake.DMChannel(discordtest.Ben)
-	s.sees(dm, "for you alone")
+	s.sees(dm, "is only for you")
 	s.sees(dm, "<#"+m.ID+">")
 	s.sees(dm, "the secret")
 	if said := strings.Join(s.texts(m.ID), "\n"); strings.Contains(said, "secret") {

@@ -3,7 +3,7 @@ package phrases
 // The texts about a person's own hooks, in the chats.
 const (
 	AboutHooks    Key = "what runs around your calls, and hooks of your own"
-	HooksHead     Key = "What runs before and after your calls, in this order. Yours run inside those of admins, which have the first and the last word."
+	HooksHead     Key = "What runs before and after your calls, in this order. Yours run inside those of admins, which run first and last."
 	HooksHow      Key = "`%[1]shooks add NAME TYPE [SERVER] [CONFIG]` sets one for your own calls, `hooks off NAME` and `hooks on NAME` switch it, `hooks remove NAME` removes it. `TYPE`: `%[2]s`. For example: `%[3]s`" // prefix, types, example
 	HookLine      Key = "`%s`: %s\x04hook"                                                                                                                                                                                // name, effect and origin
 	HookAdded     Key = "Your hook is set. %s"                                                                                                                                                                            // its line
@@ -13,9 +13,9 @@ const (
 	HookLimits    Key = "limits how often"
 	HookSanitizes Key = "changes or forbids arguments"
 	HookTruncates Key = "shortens results"
-	HookRedacts   Key = "takes keys out of results"
-	HookExecs     Key = "asks a program"
-	HookAsks      Key = "asks a service"
+	HookRedacts   Key = "removes keys from results"
+	HookExecs     Key = "calls a program"
+	HookAsks      Key = "calls a service"
 	HookAllTools  Key = "all tools"
 	HookToolsOf   Key = "all tools of %s" // server
 	HookBuiltIn   Key = "built in"
@@ -52,15 +52,15 @@ var hookWords = map[Key][2]string{
 	"`default` needs a value, and no pattern":                    {"`default` 需要一个值，且不能有模式", "`default` 需要一個值，且不能有模式"},
 	"`redact` with a pattern needs a text as value":              {"`redact` 带模式时，值必须是文本", "`redact` 帶模式時，值必須是文字"},
 	"action “%s”: want `strip`, `default`, `redact` or `forbid`": {"操作“%s”：应为 `strip`、`default`、`redact` 或 `forbid`", "操作「%s」：應為 `strip`、`default`、`redact` 或 `forbid`"},
-	"What runs before and after your calls, in this order. Yours run inside those of admins, which have the first and the last word.": {"在你的调用前后运行的内容，按此顺序。你自己的钩子在管理员的钩子之内运行，最先和最后决定的总是管理员的钩子。", "在你的呼叫前後執行的內容，按此順序。你自己的鉤子在管理員的鉤子之內執行，最先和最後決定的總是管理員的鉤子。"},
+	"What runs before and after your calls, in this order. Yours run inside those of admins, which run first and last.": {"在你的调用前后运行的内容，按此顺序。你自己的钩子在管理员的钩子之内运行，最先和最后决定的总是管理员的钩子。", "在你的呼叫前後執行的內容，按此順序。你自己的鉤子在管理員的鉤子之內執行，最先和最後決定的總是管理員的鉤子。"},
 	"keeps a record":                       {"记录使用情况", "記錄使用情況"},
 	"decides which tools may be used":      {"决定可以使用哪些工具", "決定可以使用哪些工具"},
 	"limits how often":                     {"限制频率", "限制頻率"},
 	"changes or forbids arguments":         {"更改或禁止参数", "更改或禁止參數"},
 	"shortens results":                     {"缩短结果", "縮短結果"},
-	"takes keys out of results":            {"从结果中去掉密钥", "從結果中去掉金鑰"},
-	"asks a program":                       {"询问一个程序", "詢問一個程式"},
-	"asks a service":                       {"询问一项服务", "詢問一項服務"},
+	"removes keys from results":            {"从结果中去掉密钥", "從結果中去掉金鑰"},
+	"calls a program":                      {"询问一个程序", "詢問一個程式"},
+	"calls a service":                      {"询问一项服务", "詢問一項服務"},
 	"all tools":                            {"所有工具", "所有工具"},
 	"all tools of {server}":                {"{server} 的所有工具", "{server} 的所有工具"},
 	"built in":                             {"内置", "內建"},

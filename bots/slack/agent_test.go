@@ -175,7 +175,7 @@ func TestToolLines(t *testing.T) {
 	if done.TS != line.TS {
 		t.Errorf("the line moved from %s to %s", line.TS, done.TS)
 	}
-	for _, who := range []struct{ user, want string }{{slacktest.Ann, "ran with"}, {slacktest.Ben, "not yours to see"}} {
+	for _, who := range []struct{ user, want string }{{slacktest.Ann, "ran with"}, {slacktest.Ben, "you may not see it"}} {
 		if err := w.fake.Press(t.Context(), who.user, done, "Show result"); err != nil {
 			t.Fatal(err)
 		}

@@ -296,7 +296,7 @@ func TestChanges(t *testing.T) {
 		t.Fatalf("it answered %v, %v", r, err)
 	}
 	h.script("x", `echo '{"content":[{"type":"text","text":"two"}]}'`)
-	if got := h.fails("x"); got != "refused: native:x was not run: its files are not those that were accepted" {
+	if got := h.fails("x"); got != "refused: native:x was not run: its files differ from the accepted ones" {
 		t.Errorf("before the change was seen: %s", got)
 	}
 	h.again()
@@ -445,9 +445,9 @@ func TestMisbehaves(t *testing.T) {
 		"floods-errors": "tool_error: native:floods-errors failed: it wrote more than 4194304 bytes to standard error",
 		"dies":          "tool_error: native:dies failed: it ended with exit status 3; its last words: no such city",
 		"silent":        "tool_error: native:silent did not return a result: it wrote nothing to standard output",
-		"talks":         `tool_error: native:talks did not return a result: what it wrote is not one JSON object: "Hello, world"`,
+		"talks":         `tool_error: native:talks did not return a result: its output is not one JSON object: "Hello, world"`,
 		"empty":         "tool_error: native:empty did not return a result: it has neither content nor structuredContent",
-		"twice":         `tool_error: native:twice did not return a result: what it wrote is not one JSON object: "{\"content\":[]} {\"content\":[]}"`,
+		"twice":         `tool_error: native:twice did not return a result: its output is not one JSON object: "{\"content\":[]} {\"content\":[]}"`,
 		"kind":          "tool_error: native:kind did not return a valid result: content[0].type must be text, image or resource",
 		"number":        "tool_error: native:number did not return a result: content.text is not what it must be",
 		"lies":          "tool_error: native:lies did not return a result: structuredContent is not as its outputSchema promises: /degrees must be a number, received \"many\"",

@@ -116,7 +116,7 @@ func TestParseErrors(t *testing.T) {
 		`{"fields": [{"name": "x", "value": "{{end}}"}]}`:        "fields[0].value: 1: unexpected {{end}}",
 		`{"title": "{{define \"x\"}}{{end}}{{template \"x\"}}"}`: "title: define and block are not available",
 		`{"title": "{{template \"x\"}}"}`:                        "title: template is not available",
-		`{"title": "{{_step}}"}`:                                 "title: _step is no function",
+		`{"title": "{{_step}}"}`:                                 "title: _step is not a function",
 		`{"link": "https://x.example"}`:                          "link: it needs a title",
 		`{"table": {"columns": [{"name": "x", "value": "y"}]}}`:  "table.rows: it must name where the rows stand",
 		`{"table": {"rows": "x"}}`:                               "table.columns: there must be 1 to 6",

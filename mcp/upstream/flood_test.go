@@ -130,7 +130,7 @@ func TestFloodingServerIsLeftAlone(t *testing.T) {
 		var flood error
 		for flood == nil {
 			flood = s.budget.Spend(1<<20, t.Context().Done())
-			if st := b.state("far"); flood == nil && st.LastError != "" && !strings.Contains(st.LastError, "it floods: it sends more than 256KiB a second that nobody asked for; it is held back") {
+			if st := b.state("far"); flood == nil && st.LastError != "" && !strings.Contains(st.LastError, "it floods: it sends more than 256KiB a second of unsolicited data; it is held back") {
 				t.Fatalf("while it is held back it is %+v", st)
 			}
 		}

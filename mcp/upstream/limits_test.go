@@ -147,7 +147,7 @@ func TestRateLimit(t *testing.T) {
 			if _, err := b.Run(t.Context(), member, b.call("far:echo", `{}`), nil); err == nil {
 				passed.Add(1)
 			} else {
-				fails(t, err, store.CodeRateLimited, "far takes 3/1h calls", "room again in")
+				fails(t, err, store.CodeRateLimited, "far is limited to 3/1h calls", "try again in")
 			}
 		})
 	}

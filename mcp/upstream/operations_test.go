@@ -89,7 +89,7 @@ func TestWhereADocumentMayLead(t *testing.T) {
 		{name: "another one", err: "it is not a public one"},
 		{name: "another one that egress.allow has", egress: "localhost"},
 		{name: "another one that an admin named", change: func(c *store.Server) { c.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1) + "/v1" }},
-		{name: "another one with a key", egress: "localhost", err: "credentials go nowhere that nobody named", change: func(c *store.Server) { c.Headers = map[string]store.Value{"X-Key": {SecretKey: "TOKEN"}} }},
+		{name: "another one with a key", egress: "localhost", err: "credentials are sent only to an address that an admin entered", change: func(c *store.Server) { c.Headers = map[string]store.Value{"X-Key": {SecretKey: "TOKEN"}} }},
 		{name: "its own host with a key", change: func(c *store.Server) {
 			c.Document, c.Headers = s.URL+"/openapi.json", map[string]store.Value{"X-Key": {SecretKey: "TOKEN"}}
 		}},

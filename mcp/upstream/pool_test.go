@@ -217,7 +217,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	over := make(chan struct{})
 	close(over)
 	_, err := b.run(expired{t.Context(), over}, "far:wait", `{}`)
-	fails(t, err, store.CodeTimeout, "all 2 calls")
+	fails(t, err, store.CodeTimeout, "all 2 of its concurrent calls")
 	close(release)
 	wg.Wait()
 	if got := m.Calls("wait"); got != 2 {

@@ -256,7 +256,7 @@ test('always and never hold until they are revoked', async () => {
   await page.waitForSelector('.settled[data-state="refused"]')
   await idle(page)
   await propose(page, 'echo in vain', ['echo', '{"n":8}'])
-  await page.locator('.tool.failed', { hasText: 'denied for good' }).last().waitFor()
+  await page.locator('.tool.failed', { hasText: 'a standing answer denies it' }).last().waitFor()
   await idle(page)
   assert.equal(runs('echo').length, before + 5)
   await revoke()

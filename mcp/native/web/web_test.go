@@ -132,7 +132,7 @@ func TestScrape(t *testing.T) {
 		"/text":    "a\n  b <i>c</i>\n",
 		"/on":      "a\n  b <i>c</i>\n",
 		"/agent":   "Mozilla/5.0 (compatible; nize/0.1.0)[]",
-		"/image":   "Failed to fetch: it is image/png, which is no text",
+		"/image":   "Failed to fetch: it is image/png, which is not text",
 		"/missing": "HTTP error: 404",
 		"/inward":  blocked,
 		"/spelled": blocked,

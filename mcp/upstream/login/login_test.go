@@ -442,7 +442,7 @@ func TestStepUp(t *testing.T) {
 	w.auth.Set(func(f *authtest.Faults) { f.Scopes = []string{"read"} })
 	w.logIn(shared)
 	w.auth.Set(func(f *authtest.Faults) { f.Scopes = []string{"write"} })
-	w.refused(w.call("ann"), "far wants more rights for this (write): /nize credentials connect far")
+	w.refused(w.call("ann"), "far requires more scopes for this (write): /nize credentials connect far")
 	if got := w.auth.Count("POST /token"); got != 1 {
 		t.Errorf("%d requests for tokens, want none for rights that no refresh gives", got)
 	}

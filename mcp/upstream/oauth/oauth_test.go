@@ -62,11 +62,11 @@ func TestDiscoveryRefuses(t *testing.T) {
 		"no authorization server": {func(f *authtest.Faults) {
 			set("resource", "authorization_servers", nil)(f)
 			serve(known, http.NotFound)(f)
-		}, "names nobody"},
+		}, "names no authorization server"},
 		"an empty list of them": {func(f *authtest.Faults) {
 			set("resource", "authorization_servers", []string{})(f)
 			serve(known, http.NotFound)(f)
-		}, "names nobody"},
+		}, "names no authorization server"},
 		"nobody, and another's document": {func(f *authtest.Faults) {
 			f.Edit = func(doc string, m map[string]any) {
 				delete(m, "authorization_servers")
@@ -74,7 +74,7 @@ func TestDiscoveryRefuses(t *testing.T) {
 					m["issuer"] = "https://evil.example"
 				}
 			}
-		}, "names nobody"},
+		}, "names no authorization server"},
 		"an issuer that is a template": {set("server", "issuer", s.URL+"/{tenantid}/v2.0"), "another issuer"},
 		"an issuer without TLS":        {set("server", "issuer", "http://evil.example/"), "another issuer"},
 		"an issuer whose document names a third": {serve(known, func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestDiscoveryRefuses(t *testing.T) {
 			http.Redirect(w, r, "http://me@"+r.Host+"/x", http.StatusFound)
 		}), "it answered 302"},
 		"a clear-text issuer":          {set("resource", "authorization_servers", []string{"http://auth.example"}), "must be https"},
-		"a file":                       {set("resource", "authorization_servers", []string{"file:///etc/passwd"}), "no address"},
+		"a file":                       {set("resource", "authorization_servers", []string{"file:///etc/passwd"}), "is not a URL"},
 		"another issuer":               {set("server", "issuer", "https://evil.example"), "another issuer"},
 		"an issuer with a path":        {set("server", "issuer", s.URL+"/tenant"), "another issuer"},
 		"an issuer at another port":    {set("server", "issuer", "http://127.0.0.1:1"), "another issuer"},
@@ -109,8 +109,8 @@ func TestDiscoveryRefuses(t *testing.T) {
 		"no PKCE":                      {set("server", "code_challenge_methods_supported", nil), "--pkce-unlisted"},
 		"plain PKCE":                   {set("server", "code_challenge_methods_supported", []string{"plain"}), "--pkce-unlisted"},
 		"a token endpoint without TLS": {set("server", "token_endpoint", "http://evil.example/token"), "must be https"},
-		"a script as the page":         {set("server", "authorization_endpoint", "javascript:alert(1)"), "no address"},
-		"no token endpoint":            {set("server", "token_endpoint", nil), "no address"},
+		"a script as the page":         {set("server", "authorization_endpoint", "javascript:alert(1)"), "is not a URL"},
+		"no token endpoint":            {set("server", "token_endpoint", nil), "is not a URL"},
 		"a redirect": {serve(known, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
 		}), "redirects are not followed"},
@@ -121,7 +121,7 @@ func TestDiscoveryRefuses(t *testing.T) {
 				}
 			}
 		}), "over 64 KiB"},
-		"a page": {serve(known, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), "no such document"},
+		"a page": {serve(known, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), "instead of that document"},
 	} {
 		s.Set(func(f *authtest.Faults) { *f = authtest.Faults{}; test.fault(f) })
 		c := newClient(t)
@@ -240,8 +240,8 @@ func TestTokenAnswers(t *testing.T) {
 		scopes  string
 		expires time.Time
 	}{
-		`{"access_token":"a b","token_type":"Bearer"}`:                                               {want: "no header can carry"},
-		`{"access_token":"a\r\nX: 1","token_type":"Bearer"}`:                                         {want: "no header can carry"},
+		`{"access_token":"a b","token_type":"Bearer"}`:                                               {want: "be sent in a header"},
+		`{"access_token":"a\r\nX: 1","token_type":"Bearer"}`:                                         {want: "be sent in a header"},
 		`{"access_token":"abc","token_type":"DPoP"}`:                                                 {want: "of the type"},
 		`{"access_token":"abc","token_type":["mac"]}`:                                                {want: "of the type"},
 		`{"access_token":"abc","token_type":"N_A"}`:                                                  {want: "of the type"},
@@ -601,7 +601,7 @@ func TestNothingGuessed(t *testing.T) {
 		"not allowed":            {401, "", ""},
 		"a page":                 {200, "<html>", "a web page"},
 		"a failure":              {503, "", "503"},
-		"no document":            {200, "ok", "no such document"},
+		"no document":            {200, "ok", "something else than that document"},
 		"another's":              {200, `{"resource":"https://evil.example/"}`, "not about this server"},
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -740,7 +740,7 @@ func TestRegistrationAnswers(t *testing.T) {
 		`{"client":{"id":"abc"}}`:                                                     "error: it answered without a client_id",
 		`<html>abc</html>`:                                                            "error: it answered without a client_id",
 		`{"error":"invalid_redirect_uri","error_description":"not this one"}`:         "error: the sign-in service answered invalid_redirect_uri: not this one",
-		`{"client_id":"abc","token_endpoint_auth_method":"private_key_jwt"}`:          `error: it wants nize to prove itself by "private_key_jwt"`,
+		`{"client_id":"abc","token_endpoint_auth_method":"private_key_jwt"}`:          `error: it requires the client authentication "private_key_jwt"`,
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusCreated)

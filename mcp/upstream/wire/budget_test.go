@@ -117,7 +117,7 @@ func TestFloodIsHeldBackAndCutOff(t *testing.T) {
 				if !errors.As(err, &noise) || noise.Pause != restTime {
 					t.Fatalf("it ended with %v, want a flood and a rest of %s", err, restTime)
 				}
-				if want := "it floods: it sends more than 256KiB a second that nobody asked for"; !strings.Contains(err.Error(), want) {
+				if want := "it floods: it sends more than 256KiB a second of unsolicited data"; !strings.Contains(err.Error(), want) {
 					t.Errorf("the reason is %q, want %q", err, want)
 				}
 				if most := mayRead(noiseRate) + MaxMessage; read > most {

@@ -51,7 +51,7 @@ func TestMessagesAreMended(t *testing.T) {
 		"another's in a batch":   {`[{"jsonrpc":"2.0","id":1001,"result":{}}]`, "another request"},
 		"a request":              {`{"jsonrpc":"2.0","id":1000,"method":"ping"}`, "another request"},
 		"a request after text":   {`got {"jsonrpc":"2.0","id":1000,"method":"ping"}`, `"got {`},
-		"two results":            {`{"jsonrpc":"2.0","id":1000,"result":{},"result":{"a":1}}`, "twice"},
+		"two results":            {`{"jsonrpc":"2.0","id":1000,"result":{},"result":{"a":1}}`, "duplicate member"},
 		"cut off":                {`{"jsonrpc":"2.0","id":1000,"result":{"content":[`, `{"jsonrpc":"2.0"`},
 		"python":                 {`{'jsonrpc': '2.0', 'id': 1000, 'result': {}}`, `'jsonrpc'`},
 		"a NaN in a key's place": {`{NaN:1}`, `{NaN:1}`},

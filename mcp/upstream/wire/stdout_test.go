@@ -224,7 +224,7 @@ func TestUnreadableAnswerFailsAtOnce(t *testing.T) {
 		"no quotes":           {`{"jsonrpc":"2.0","id":1001,"result":{"got":yes}}` + "\n", `{"got":yes}`},
 		"an error":            {`{"jsonrpc":"2.0","id":1001,"error":{"message":undefined}}` + "\n", "undefined"},
 		"hexadecimal":         {`{"jsonrpc":"2.0","id":1001,"result":{"got":0x10}}` + "\n", "0x10"},
-		"two messages in one": {`{"jsonrpc":"2.0","id":1001,"result":{"a":1},"result":{"b":2}}` + "\n", "twice"},
+		"two messages in one": {`{"jsonrpc":"2.0","id":1001,"result":{"a":1},"result":{"b":2}}` + "\n", "duplicate member"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := program(t, "", func(method, id string, out io.Writer) {

@@ -23,9 +23,9 @@ function does(type) {
     case 'rate-limit': return t('limits how often')
     case 'param-sanitizer': return t('changes or forbids arguments')
     case 'response-truncation': return t('shortens results')
-    case 'secret-redaction': return t('takes keys out of results')
-    case 'exec': return t('asks a program')
-    case 'webhook': return t('asks a service')
+    case 'secret-redaction': return t('removes keys from results')
+    case 'exec': return t('calls a program')
+    case 'webhook': return t('calls a service')
   }
   return type
 }
@@ -61,7 +61,7 @@ export function Hooks({ servers }) {
     if (config === samples[type]) setConfig(samples[next])
     setType(next)
   }
-  return html`<${Part} id="hooks" title=${t('Hooks')} about=${t('What runs before and after your calls, in this order. Yours run inside those of admins, which have the first and the last word.')}>
+  return html`<${Part} id="hooks" title=${t('Hooks')} about=${t('What runs before and after your calls, in this order. Yours run inside those of admins, which run first and last.')}>
     ${list.items ? '' : list.note}
     <ol class="rows">${list.items?.map((h) => html`<li key=${h.id}>
       <div><strong>${h.name}</strong> <span>${does(h.hook_type)}</span>
