@@ -271,7 +271,7 @@ func TestSlackAlways(t *testing.T) {
 	if err := s.dialog(slacktest.Ben, map[string][]string{"for": {"channel"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.told(slacktest.Ben, "only the channel's admins")
+	s.told(slacktest.Ben, "admins can give a standing answer for it")
 	if grants, err := api.ListGrants.Call(t.Context(), s.Client, api.ListGrantsRequest{}); err != nil || len(grants.Items) != 0 || s.runs.Load() != 0 {
 		t.Fatalf("%+v, %v, %d runs", grants.Items, err, s.runs.Load())
 	}

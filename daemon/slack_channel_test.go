@@ -124,7 +124,7 @@ func TestSlackChannelWords(t *testing.T) {
 	if _, err := api.PutSetting.Call(ctx, k.Client, api.PutSettingRequest{Key: "approvals.approvers", Value: "admins"}); err != nil {
 		t.Fatal(err)
 	}
-	slash(slacktest.Ben, "/nize channel show", "don't count")
+	slash(slacktest.Ben, "/nize channel show", "have no effect")
 	slash(slacktest.Ben, "/nize channel approvers default", "approvers is the default")
 
 	// In their own conversation there is no channel; who is named no more

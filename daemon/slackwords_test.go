@@ -62,7 +62,7 @@ func TestSlackAccess(t *testing.T) {
 	slash(slacktest.Ann, "/nize tokens")
 	whisper(slacktest.Ann, "chat (nize_")
 	slash(slacktest.Ann, "/nize tokens revoke chat")
-	whisper(slacktest.Ann, "chat works no more")
+	whisper(slacktest.Ann, "chat is revoked")
 	// After a mention there is no dialog: nothing is made.
 	if _, err := fake.Mention(slacktest.Ann, slacktest.General, "tokens new other"); err != nil {
 		t.Fatal(err)

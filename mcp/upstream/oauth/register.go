@@ -187,7 +187,7 @@ func (e *unregistered) Error() string {
 	if e.why != nil {
 		return fmt.Sprintf("%s does not register nize by itself (%v)", e.issuer, e.why)
 	}
-	return e.issuer + " registers no clients by itself"
+	return e.issuer + " does not register clients by itself"
 }
 
 func (e *unregistered) Is(target error) bool { return target == ErrUnregistered }
