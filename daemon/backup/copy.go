@@ -52,7 +52,7 @@ func (d *Directory) CopyTo(ctx context.Context, to *Directory) (said api.Copied,
 		master, err = seal.Open(d.file(keyName), d.envKey())
 	}
 	if err == nil {
-		_, _, err = database.VerifyEngine(ctx, from.Engine, master)
+		_, _, err = database.VerifyEngine(ctx, from.Engine, master, d.Buckets)
 	}
 	if err != nil {
 		return said, fmt.Errorf("the source %s: %w; nothing was copied", said.From, err)
@@ -68,7 +68,7 @@ func (d *Directory) CopyTo(ctx context.Context, to *Directory) (said api.Copied,
 	if err != nil {
 		return said, fmt.Errorf("the target %s: %w; nothing was copied", said.To, err)
 	}
-	err = fill(ctx, from, target, master, &said)
+	err = fill(ctx, from, target, master, d.Buckets, &said)
 	if err = errors.Join(err, target.close(err == nil)); err != nil {
 		return said, fmt.Errorf("the target %s is an incomplete copy, which nized refuses to open; empty it before you try again: %w", said.To, err)
 	}
@@ -78,7 +78,7 @@ func (d *Directory) CopyTo(ctx context.Context, to *Directory) (said api.Copied,
 	return said, nil
 }
 
-func fill(ctx context.Context, from, target *held, master *seal.Master, said *api.Copied) error {
+func fill(ctx context.Context, from, target *held, master *seal.Master, modules []kv.Bucket, said *api.Copied) error {
 	c, err := database.Transfer(from.Engine, target.Engine)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func fill(ctx context.Context, from, target *held, master *seal.Master, said *ap
 	for _, one := range contents {
 		said.Buckets, said.Keys, said.Bytes = said.Buckets+1, said.Keys+one.Keys, said.Bytes+one.Bytes
 	}
-	if said.Events, said.Secrets, err = database.VerifyEngine(ctx, target.Engine, master); err != nil {
+	if said.Events, said.Secrets, err = database.VerifyEngine(ctx, target.Engine, master, modules); err != nil {
 		return err
 	}
 	return c.End(ctx)
@@ -203,7 +203,7 @@ func (d *Directory) newFile(master *seal.Master, begin func(kv.Engine) error) (k
 		}
 	}
 	temp := d.temp("copy", d.Now())
-	f, err := database.OpenCopy(temp)
+	f, err := database.OpenCopy(temp, d.Buckets)
 	if err != nil {
 		return nil, err
 	}
@@ -213,5 +213,5 @@ func (d *Directory) newFile(master *seal.Master, begin func(kv.Engine) error) (k
 	if err := errors.Join(os.Rename(temp, path), syncDir(d.Path)); err != nil {
 		return nil, err
 	}
-	return database.OpenCopy(path)
+	return database.OpenCopy(path, d.Buckets)
 }

@@ -14,6 +14,7 @@ import (
 	"nize/daemon/standby"
 	"nize/store"
 	"nize/store/database"
+	"nize/store/kv"
 	"nize/store/kv/bolt"
 	"nize/store/kv/postgres"
 	"nize/store/printable"
@@ -37,6 +38,8 @@ type Directory struct {
 	// Database is the URL of the server that has the database; if it is zero, the database
 	// is a file here.
 	Database store.Secret
+	// Buckets are those of the modules, beside the records'.
+	Buckets []kv.Bucket
 	// Standby is called if another node is active on that server, before this one waits for
 	// it to stop; then end is called. owner returns the active node, and all returns every
 	// node that shares the database. If Standby is nil, the open fails instead.
@@ -152,7 +155,7 @@ func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the master key: %w", err)
 	}
-	opt := database.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")}
+	opt := database.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store"), Buckets: d.Buckets}
 	db, err := database.Open(ctx, opt)
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
 		db, err = finishRotation(ctx, keyFile, opt, err)

@@ -217,7 +217,7 @@ func (in incoming) settle(ctx context.Context, d *Directory, path string, restor
 			return store.Mark(err, store.ErrRefused)
 		}
 	}
-	db, err := database.Open(ctx, database.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store")})
+	db, err := database.Open(ctx, database.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store"), Buckets: d.Buckets})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (d *Directory) openServer(ctx context.Context) (*database.DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the master key: %w", err), engine.Close(false))
 	}
-	opt := database.Options{Engine: engine, Master: master, Now: d.Now, Log: d.Log.With("component", "store")}
+	opt := database.Options{Engine: engine, Master: master, Now: d.Now, Log: d.Log.With("component", "store"), Buckets: d.Buckets}
 	db, err := database.Open(ctx, opt)
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
 		// A rotation may have been interrupted between its commit and the change of the key

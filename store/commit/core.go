@@ -31,6 +31,8 @@ type Options struct {
 	FeedWindow  int // how many changes are kept; 0 is 50,000
 	// Schema is the schema of the database; it decides in which form records are written.
 	Schema uint64
+	// Buckets are those of modules, beside the records'. PutSealed needs their declarations.
+	Buckets []kv.Bucket
 	// Decode returns the function that commits a record of the journal.
 	Decode DecodeJournal
 }
@@ -46,6 +48,7 @@ type DB struct {
 	file       *bolt.File // set if the engine is a file
 	path       string
 	log        *slog.Logger
+	buckets    []kv.Bucket // of modules
 	sealer     atomic.Pointer[seal.Sealer]
 	auditKey   []byte
 	schema     atomic.Uint64
@@ -73,7 +76,7 @@ func (d *DB) OnCommit(told func([]store.Change)) { d.onCommit = told }
 // New returns a [DB] that doesn't write until Run is called.
 func New(o Options) *DB {
 	d := &DB{
-		engine: o.Engine, file: o.File, path: o.Path, log: o.Log, auditKey: o.AuditKey,
+		engine: o.Engine, file: o.File, path: o.Path, log: o.Log, auditKey: o.AuditKey, buckets: o.Buckets,
 		clock: clock{read: o.Now},
 		feed:  feed{window: feedWindow, grown: make(chan struct{}), watchers: map[*atomic.Uint64]bool{}},
 		trail: feed{grown: make(chan struct{})},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"nize/store"
 	"nize/store/commit"
@@ -60,7 +61,7 @@ func (d *DB) Backup(ctx context.Context, path string) (c Copy, err error) {
 		if c.Key, err = wrappedBy(t); err != nil {
 			return err
 		}
-		return commit.NoRoom(copyTo(ctx, d.engine, path))
+		return commit.NoRoom(copyTo(ctx, d.engine, path, d.buckets))
 	}); err != nil {
 		return c, err
 	}
@@ -92,10 +93,10 @@ func Transfer(from, to kv.Engine) (transfer.Copy, error) {
 }
 
 // OpenCopy opens the target file of a copy. All keys are put in order, so pages are filled,
-// except for some space in buckets that change afterwards.
-func OpenCopy(path string) (*bolt.File, error) {
+// except for some space in buckets that change afterwards. modules are [Options.Buckets].
+func OpenCopy(path string, modules []kv.Bucket) (*bolt.File, error) {
 	full := map[string]float64{}
-	for _, name := range buckets {
+	for _, name := range slices.Concat(buckets, namesOf(modules)) {
 		full[name] = 0.9
 	}
 	maps.Copy(full, fillOf)
@@ -103,8 +104,8 @@ func OpenCopy(path string) (*bolt.File, error) {
 }
 
 // copyTo writes the whole content of an engine to a file of the embedded one.
-func copyTo(ctx context.Context, e kv.Engine, path string) (err error) {
-	f, err := OpenCopy(path)
+func copyTo(ctx context.Context, e kv.Engine, path string, modules []kv.Bucket) (err error) {
+	f, err := OpenCopy(path, modules)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,9 @@ type Options struct {
 	Master *seal.Master
 	Now    func() time.Time // nil is time.Now
 	Log    *slog.Logger     // nil discards
+	// Buckets are those of modules, beside the records'. Open creates missing ones, and a
+	// rotation of keys reseals those that are sealed: every open of a database passes the same.
+	Buckets []kv.Bucket
 	// ReadOnlyLag is how long the record of a read-only call may be delayed; 0 is 200 ms,
 	// which keeps the promise of 250 ms.
 	ReadOnlyLag time.Duration
@@ -47,8 +50,9 @@ type DB struct {
 	*commit.DB
 	nouns
 
-	engine kv.Engine
-	master atomic.Pointer[seal.Master] // the key in use
+	engine  kv.Engine
+	buckets []kv.Bucket                 // of modules
+	master  atomic.Pointer[seal.Master] // the key in use
 }
 
 type nouns struct {
@@ -84,7 +88,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 }
 
 func open(o Options) (d *DB, err error) {
-	c := commit.Options{Engine: o.Engine, Path: o.Path, Log: o.Log, Now: o.Now, ReadOnlyLag: o.ReadOnlyLag, FeedWindow: o.TestOnlyFeedWindow, Decode: decodeJournal}
+	c := commit.Options{Engine: o.Engine, Path: o.Path, Log: o.Log, Now: o.Now, ReadOnlyLag: o.ReadOnlyLag, FeedWindow: o.TestOnlyFeedWindow, Buckets: o.Buckets, Decode: decodeJournal}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -117,7 +121,7 @@ func open(o Options) (d *DB, err error) {
 // over returns the records over a [commit.DB].
 func over(c *commit.DB, o commit.Options, master *seal.Master) *DB {
 	trail := commit.TrailOf(c)
-	d := &DB{DB: c, engine: o.Engine, nouns: nouns{
+	d := &DB{DB: c, engine: o.Engine, buckets: o.Buckets, nouns: nouns{
 		record.Over(c), access.Over(c), calls.Over(c), catalog.Over(c), incidents.Over(c),
 		people.Over(c), retention.Over(c, trail), spending.Over(c), threads.Over(c), trail,
 	}}
@@ -136,7 +140,7 @@ func prepare(c *commit.Options, list []migration, master *seal.Master) (err erro
 	if err := migrate(c, list); err != nil {
 		return err
 	}
-	if err := addBuckets(c.Engine); err != nil {
+	if err := addBuckets(c.Engine, namesOf(c.Buckets)); err != nil {
 		return err
 	}
 	return loadKeys(c, master)

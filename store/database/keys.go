@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"nize/store"
 	"nize/store/commit"
@@ -26,7 +27,7 @@ import (
 // resealChunk limits the records of one transaction, so that other writers don't wait long.
 const resealChunk = 100
 
-// sealed lists every bucket with sealed values, and how to reseal one of its records; a
+// sealed lists every bucket of the records with sealed values, and how to reseal one of its records; a
 // test checks the sources for missing ones. A nil record means that there is nothing to do.
 var sealed = append([]resealing{
 	{"meta", func(t *commit.Tx, k, v []byte) ([]byte, error) {
@@ -47,16 +48,21 @@ var sealed = append([]resealing{
 	{"calls", func(t *commit.Tx, k, v []byte) ([]byte, error) {
 		return calls.ResealCall(v, func(place string, sealed []byte) ([]byte, error) { return reseal(t, place, string(k), sealed) })
 	}},
-}, sealedRecords()...)
+}, resealings(record.Sealed)...)
 
 type resealing struct {
 	bucket string
 	anew   func(t *commit.Tx, k, v []byte) ([]byte, error)
 }
 
-// sealedRecords returns the buckets that package record fills with PutSealed.
-func sealedRecords() (list []resealing) {
-	for _, bucket := range record.Sealed {
+// sealedWith returns sealed with the sealed buckets of modules.
+func sealedWith(modules []kv.Bucket) []resealing {
+	return slices.Concat(sealed, resealings(namesOf(slices.DeleteFunc(slices.Clone(modules), func(b kv.Bucket) bool { return !b.Sealed }))))
+}
+
+// resealings returns how to reseal buckets that PutSealed fills.
+func resealings(buckets []string) (list []resealing) {
+	for _, bucket := range buckets {
 		list = append(list, resealing{bucket, func(t *commit.Tx, k, v []byte) ([]byte, error) { return reseal(t, bucket, string(k), v) }})
 	}
 	return list
@@ -183,7 +189,7 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 func (d *DB) Reseal(ctx context.Context) (int, error) {
 	total := 0
 	var damaged error
-	for _, s := range sealed {
+	for _, s := range sealedWith(d.buckets) {
 		for after := []byte(nil); ; {
 			var n int
 			var last []byte
@@ -205,10 +211,31 @@ func (d *DB) Reseal(ctx context.Context) (int, error) {
 			after = last
 		}
 	}
+	if damaged == nil {
+		damaged = d.checkKnown(ctx)
+	}
 	if damaged != nil {
 		return total, fmt.Errorf("sealing anew: the older data keys are kept: %w", damaged)
 	}
 	return total, d.dropKeys(ctx)
+}
+
+// checkKnown returns an error if the database has a bucket that this program doesn't know, as
+// after the use of a newer version: its values may need an older data key.
+func (d *DB) checkKnown(ctx context.Context) error {
+	known := slices.Concat(buckets, namesOf(d.buckets), []string{"meta"})
+	return d.Read(ctx, "listing buckets", func(t *commit.Tx) error {
+		all, err := t.Raw.Buckets()
+		if err != nil {
+			return err
+		}
+		for _, name := range all {
+			if !slices.Contains(known, name) {
+				return store.Mark(fmt.Errorf("a newer nized made the bucket %s, which may have secrets; use that version", name), store.ErrRefused)
+			}
+		}
+		return nil
+	})
 }
 
 // resealFrom rewrites up to a chunk of the records after the given key. last is the last

@@ -125,6 +125,67 @@ func TestRotate(t *testing.T) {
 	}
 }
 
+// TestModuleBuckets: a database gets the buckets of modules when it is opened. A rotation
+// reseals those that are sealed, and keeps the older keys if it doesn't know them all.
+func TestModuleBuckets(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	with := Options{Buckets: []kv.Bucket{{Name: "module", Sealed: true}, {Name: "module_clear"}}}
+	check := func(d *DB) {
+		t.Helper()
+		err := d.View(ctx, "reading", func(r kv.Reader) error {
+			v, err := r.Unseal("module", []byte("k"))
+			if string(v) != "secret" {
+				t.Errorf("unsealed %q", v)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if err := openTest(t, dir, Options{}).Close(); err != nil { // by a version without the module
+		t.Fatal(err)
+	}
+	d := openTest(t, dir, with)
+	err := d.Update(ctx, "writing", func(tx kv.Tx) error { return tx.PutSealed("module", []byte("k"), []byte("secret")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bucket := range []string{"module_clear", "other"} {
+		err := d.Update(ctx, "writing", func(tx kv.Tx) error { return tx.PutSealed(bucket, []byte("k"), nil) })
+		if !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("a secret in %s: %v", bucket, err)
+		}
+	}
+	if _, err := d.Rotate(ctx, tester, d.master.Load()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	older := openTest(t, dir, Options{})
+	if _, err := older.Reseal(ctx); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "module") {
+		t.Errorf("resealed without the module: %v", err)
+	}
+	if n, err := older.DataKeys(ctx); err != nil || n != 2 {
+		t.Errorf("%d data keys, %v", n, err)
+	}
+	if err := older.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = openTest(t, dir, with)
+	if n, err := d.Reseal(ctx); err != nil || n != 1 {
+		t.Errorf("resealed %d, %v", n, err)
+	}
+	if n, err := d.DataKeys(ctx); err != nil || n != 1 {
+		t.Errorf("%d data keys, %v", n, err)
+	}
+	if events, secrets, err := VerifyEngine(ctx, d.engine, d.master.Load(), with.Buckets); err != nil || events == 0 || secrets != 2 {
+		t.Errorf("verified %d events and %d secrets: %v", events, secrets, err)
+	}
+	check(d)
+}
+
 // A value that does not open must not make the rest unreadable.
 func TestResealDamaged(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()

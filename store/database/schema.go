@@ -58,13 +58,22 @@ func (e *MigrationError) Unwrap() error { return e.Err }
 // Open creates missing buckets, and an older nized ignores it.
 var buckets = slices.Concat(commit.Buckets, record.Buckets, access.Buckets, calls.Buckets, catalog.Buckets, incidents.Buckets, people.Buckets, spending.Buckets, threads.Buckets)
 
+func namesOf(list []kv.Bucket) (names []string) {
+	for _, b := range list {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
 // fillOf is how full pages of the buckets are left whose keys are put in their order: of
 // records that never change completely, of calls with room for the end of some. The
 // index of calls consists of a few such runs of keys.
 var fillOf = map[string]float64{"events": 1, "feed": 1, "spends": 1, "calls": 0.9, "calls_by": 0.9}
 
-func makeBuckets(b kv.Transaction) error {
-	for _, name := range buckets {
+func makeBuckets(b kv.Transaction) error { return makeAll(b, buckets) }
+
+func makeAll(b kv.Transaction, names []string) error {
+	for _, name := range names {
 		if err := b.Make(name); err != nil {
 			return fmt.Errorf("making bucket %s: %w", name, err)
 		}
@@ -74,17 +83,18 @@ func makeBuckets(b kv.Transaction) error {
 
 // addBuckets creates missing buckets; if none is missing it writes nothing. It computes the
 // counters of persons from the existing rows.
-func addBuckets(e kv.Engine) error {
+func addBuckets(e kv.Engine, modules []string) error {
+	wanted := slices.Concat(buckets, modules)
 	var have []string
 	err := commit.Transact(e, false, func(b kv.Transaction) (err error) {
 		have, err = b.Buckets()
 		return err
 	})
-	if err != nil || !slices.ContainsFunc(buckets, func(name string) bool { return !slices.Contains(have, name) }) {
+	if err != nil || !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(have, name) }) {
 		return err
 	}
 	return commit.Transact(e, true, func(b kv.Transaction) error {
-		if err := makeBuckets(b); err != nil || slices.Contains(have, "usage_user") {
+		if err := makeAll(b, wanted); err != nil || slices.Contains(have, "usage_user") {
 			return err
 		}
 		return spending.Recount(b)

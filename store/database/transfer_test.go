@@ -34,7 +34,7 @@ func TestHalfCopy(t *testing.T) {
 	}
 	defer from.Close(true)
 	path := filepath.Join(t.TempDir(), "nize.db")
-	to, err := OpenCopy(path)
+	to, err := OpenCopy(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +51,14 @@ func TestHalfCopy(t *testing.T) {
 	if _, err := InspectEngine(to); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "nizectl database copy") {
 		t.Errorf("half a copy: %v", err)
 	}
-	if events, secrets, err := VerifyEngine(ctx, to, master); err != nil || events != 1 || secrets != 2 {
+	if events, secrets, err := VerifyEngine(ctx, to, master, nil); err != nil || events != 1 || secrets != 2 {
 		t.Errorf("%d events, %d secrets, %v", events, secrets, err)
 	}
 	other, err := seal.Open(filepath.Join(t.TempDir(), "key"), store.Secret{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := VerifyEngine(ctx, to, other); !errors.Is(err, seal.ErrWrongKey) {
+	if _, _, err := VerifyEngine(ctx, to, other, nil); !errors.Is(err, seal.ErrWrongKey) {
 		t.Errorf("another key: %v", err)
 	}
 	if err := c.End(ctx); err != nil {
@@ -73,7 +73,7 @@ func TestHalfCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := VerifyEngine(ctx, to, master); !errors.Is(err, seal.ErrDamaged) || !strings.Contains(err.Error(), "credentials") {
+	if _, _, err := VerifyEngine(ctx, to, master, nil); !errors.Is(err, seal.ErrDamaged) || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("a secret that does not open: %v", err)
 	}
 	if err := to.Close(true); err != nil {

@@ -13,8 +13,9 @@ import (
 
 // VerifyEngine returns how many events of the audit trail are valid and how many secrets
 // can be opened with the master key, or an error for the first that is not. The database
-// must have passed InspectEngine or be a copy of one. It changes nothing.
-func VerifyEngine(ctx context.Context, e kv.Engine, master *seal.Master) (events, secrets int, err error) {
+// must have passed InspectEngine or be a copy of one. modules are [Options.Buckets]. It changes
+// nothing.
+func VerifyEngine(ctx context.Context, e kv.Engine, master *seal.Master, modules []kv.Bucket) (events, secrets int, err error) {
 	c := commit.Options{Engine: e, Log: slog.New(slog.DiscardHandler)}
 	if err := loadKeys(&c, master); err != nil {
 		return 0, 0, err
@@ -35,7 +36,7 @@ func VerifyEngine(ctx context.Context, e kv.Engine, master *seal.Master) (events
 			return err
 		}
 		d.SetSealer(sealer)
-		for _, s := range sealed {
+		for _, s := range sealedWith(modules) {
 			err := t.Each(s.bucket, nil, func(k, v []byte) error {
 				again, err := s.anew(t, k, v)
 				if err == nil {

@@ -5,8 +5,8 @@
 // implements it over an [Engine] and adds to every change the audit trail, the feed, the
 // clock and the keys of secrets.
 //
-// An engine creates every bucket that record names, also in a database that was written by
-// a version without the bucket, and passes kvtest.Run.
+// A [Bucket] describes a bucket. Opening a database creates those that it lacks, also in one
+// that was written by a version without the bucket. An engine passes kvtest.Run.
 package kv
 
 import (
@@ -62,7 +62,7 @@ type Tx interface {
 	Delete(bucket string, key []byte) error
 	// PutSealed stores a secret under the newest data key, bound to its bucket and key: it
 	// can't be unsealed in another place. A bucket with sealed values contains nothing
-	// else, and record.Sealed names it, for key rotation.
+	// else, and its [Bucket] says that it is sealed, for key rotation.
 	PutSealed(bucket string, key, plain []byte) error
 	// Event appends an event to the audit trail. It returns store.ErrInvalid if by names no
 	// user. data is encoded as JSON, redacted and cut. Of e it uses Kind, Subject, Tool and
