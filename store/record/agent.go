@@ -14,13 +14,13 @@ type Agents struct{ db kv.DB }
 
 var _ store.Agents = Agents{}
 
-var agents = noun{"agent", "agents"}
+var agents = kv.Noun{Kind: "agent", Bucket: "agents"}
 
 // PutAgent implements [store.Agents].
 func (a Agents) PutAgent(ctx context.Context, by store.Caller, agent store.Agent) error {
 	return a.db.Update(ctx, "storing agent "+agent.ID, func(tx kv.Tx) error {
 		agent := agent
-		if err := checkID("agent", agent.ID); err != nil {
+		if err := kv.CheckID("agent", agent.ID); err != nil {
 			return err
 		}
 		for _, who := range agent.Who {
@@ -32,7 +32,7 @@ func (a Agents) PutAgent(ctx context.Context, by store.Caller, agent store.Agent
 				return fmt.Errorf("group %q: %w", name, err)
 			}
 		}
-		others, err := list[store.Agent](tx, agents.bucket, "")
+		others, err := kv.ListJSON[store.Agent](tx, agents.Bucket, "")
 		if err != nil {
 			return err
 		}
@@ -45,28 +45,28 @@ func (a Agents) PutAgent(ctx context.Context, by store.Caller, agent store.Agent
 				continue
 			}
 			o.Default = false
-			if err := agents.put(tx, by, o.ID, o); err != nil {
+			if err := agents.Put(tx, by, o.ID, o); err != nil {
 				return err
 			}
 		}
 		if agent.Created.IsZero() {
 			agent.Created = tx.Now()
 		}
-		return agents.put(tx, by, agent.ID, agent)
+		return agents.Put(tx, by, agent.ID, agent)
 	})
 }
 
 // GetAgent implements [store.Agents].
 func (a Agents) GetAgent(ctx context.Context, id string) (store.Agent, error) {
-	return read[store.Agent](ctx, a.db, "reading agent "+id, agents.bucket, id)
+	return kv.ReadJSON[store.Agent](ctx, a.db, "reading agent "+id, agents.Bucket, id)
 }
 
 // ListAgents implements [store.Agents].
 func (a Agents) ListAgents(ctx context.Context) ([]store.Agent, error) {
-	return readAll[store.Agent](ctx, a.db, "listing agents", agents.bucket)
+	return kv.ReadAllJSON[store.Agent](ctx, a.db, "listing agents", agents.Bucket)
 }
 
 // DeleteAgent implements [store.Agents].
 func (a Agents) DeleteAgent(ctx context.Context, by store.Caller, id string) error {
-	return agents.remove(ctx, a.db, by, id)
+	return agents.Remove(ctx, a.db, by, id)
 }

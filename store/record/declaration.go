@@ -15,7 +15,7 @@ type Declarations struct{ db kv.DB }
 
 var _ credential.Store = Declarations{}
 
-var declarations = noun{"credential", "credential_declarations"}
+var declarations = kv.Noun{Kind: "credential", Bucket: "credential_declarations"}
 
 // PutDeclaration implements [credential.Store].
 func (c Declarations) PutDeclaration(ctx context.Context, by store.Caller, d credential.Declaration) error {
@@ -25,7 +25,7 @@ func (c Declarations) PutDeclaration(ctx context.Context, by store.Caller, d cre
 	}
 	return c.db.Update(ctx, "declaring the credential "+d.ID, func(tx kv.Tx) error {
 		d := d
-		old, err := get[credential.Declaration](tx, declarations.bucket, d.ID)
+		old, err := kv.GetJSON[credential.Declaration](tx, declarations.Bucket, d.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			d.Created = tx.Now()
@@ -34,20 +34,20 @@ func (c Declarations) PutDeclaration(ctx context.Context, by store.Caller, d cre
 		default:
 			d.Created = old.Created
 		}
-		return declarations.put(tx, by, d.ID, d)
+		return declarations.Put(tx, by, d.ID, d)
 	})
 }
 
 // GetDeclaration implements [credential.Store].
 func (c Declarations) GetDeclaration(ctx context.Context, id string) (credential.Declaration, error) {
-	return read[credential.Declaration](ctx, c.db, "reading the declared credential "+id, declarations.bucket, id)
+	return kv.ReadJSON[credential.Declaration](ctx, c.db, "reading the declared credential "+id, declarations.Bucket, id)
 }
 
 // ListDeclarations implements [credential.Store].
 func (c Declarations) ListDeclarations(ctx context.Context) ([]credential.Declaration, error) {
-	all, err := c.db.Recall(ctx, "listing declared credentials", wholeBucket(declarations.bucket), func(r kv.Reader) (any, error) {
-		return list[credential.Declaration](r, declarations.bucket, "")
-	}, declarations.bucket)
+	all, err := c.db.Recall(ctx, "listing declared credentials", kv.WholeBucket(declarations.Bucket), func(r kv.Reader) (any, error) {
+		return kv.ListJSON[credential.Declaration](r, declarations.Bucket, "")
+	}, declarations.Bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -56,5 +56,5 @@ func (c Declarations) ListDeclarations(ctx context.Context) ([]credential.Declar
 
 // DeleteDeclaration implements [credential.Store].
 func (c Declarations) DeleteDeclaration(ctx context.Context, by store.Caller, id string) error {
-	return declarations.remove(ctx, c.db, by, id)
+	return declarations.Remove(ctx, c.db, by, id)
 }

@@ -1,11 +1,9 @@
 package record
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,26 +54,9 @@ func pageKey(scope document.Scope, id string, page int) []byte {
 	return binary.BigEndian.AppendUint32(docKey(scope, id), uint32(page))
 }
 
-// unsealed reads one sealed record of JSON.
-func unsealed[T any](r kv.Reader, bucket string, key []byte) (v T, err error) {
-	b, err := r.Unseal(bucket, key)
-	if err != nil {
-		return v, err
-	}
-	return decode[T](b)
-}
-
-func putSealed(tx kv.Tx, bucket string, key []byte, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return tx.PutSealed(bucket, key, b)
-}
-
 // scopeOf reads a scope; one without documents is empty.
 func scopeOf(r kv.Reader, scope document.Scope) (documentScope, error) {
-	s, err := unsealed[documentScope](r, docScopes, []byte(scope))
+	s, err := kv.UnsealJSON[documentScope](r, docScopes, []byte(scope))
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
@@ -99,7 +80,7 @@ func savedBy(tx kv.Tx, user string) (int64, error) {
 	case errors.Is(err, store.ErrNotFound):
 		sizes := map[string]int64{}
 		err := tx.Each(docHeads, nil, nil, func(k, _ []byte) error {
-			d, err := unsealed[document.Document](tx, docHeads, k)
+			d, err := kv.UnsealJSON[document.Document](tx, docHeads, k)
 			sizes[d.By] += d.Size
 			return err
 		})
@@ -191,7 +172,7 @@ func (s Documents) PutDocument(ctx context.Context, by store.Caller, d document.
 			line += strings.Count(text, "\n")
 		}
 		list := append(binary.BigEndian.AppendUint32(nil, uint32(min(d.Size, 1<<32-1))), fulltext.Hasher{Key: sc.Key}.List(counts)...)
-		if err := errors.Join(putSealed(tx, docHeads, docKey(d.Scope, d.ID), d), tx.PutSealed(docIndex, freshKey(d.Scope, d.ID), list), putSealed(tx, docScopes, []byte(d.Scope), sc)); err != nil {
+		if err := errors.Join(kv.SealJSON(tx, docHeads, docKey(d.Scope, d.ID), d), tx.PutSealed(docIndex, freshKey(d.Scope, d.ID), list), kv.SealJSON(tx, docScopes, []byte(d.Scope), sc)); err != nil {
 			return err
 		}
 		tx.Change(store.Change{Kind: "document", ID: d.ID})
@@ -210,7 +191,7 @@ func (s Documents) ListDocuments(ctx context.Context, scopes []document.Scope) (
 		all = nil
 		for _, scope := range scopes {
 			err := r.Each(docHeads, docKey(scope, ""), nil, func(k, _ []byte) error {
-				d, err := unsealed[document.Document](r, docHeads, k)
+				d, err := kv.UnsealJSON[document.Document](r, docHeads, k)
 				all = append(all, d)
 				return err
 			})
@@ -226,12 +207,12 @@ func (s Documents) ListDocuments(ctx context.Context, scopes []document.Scope) (
 
 // GetDocument implements [document.Store].
 func (s Documents) GetDocument(ctx context.Context, scopes []document.Scope, id string) (d document.Document, err error) {
-	if err := checkID("document", id); err != nil {
+	if err := kv.CheckID("document", id); err != nil {
 		return d, err
 	}
 	err = s.db.View(ctx, "reading a document", func(r kv.Reader) error {
 		for _, scope := range scopes {
-			if d, err = unsealed[document.Document](r, docHeads, docKey(scope, id)); !errors.Is(err, store.ErrNotFound) {
+			if d, err = kv.UnsealJSON[document.Document](r, docHeads, docKey(scope, id)); !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 		}
@@ -294,13 +275,13 @@ func deleteDocument(tx kv.Tx, d document.Document) error {
 		}
 	}
 	tx.Change(store.Change{Kind: "document", ID: d.ID})
-	return errors.Join(tx.Delete(docHeads, docKey(d.Scope, d.ID)), tx.Delete(docIndex, freshKey(d.Scope, d.ID)), putSealed(tx, docScopes, []byte(d.Scope), sc))
+	return errors.Join(tx.Delete(docHeads, docKey(d.Scope, d.ID)), tx.Delete(docIndex, freshKey(d.Scope, d.ID)), kv.SealJSON(tx, docScopes, []byte(d.Scope), sc))
 }
 
 // DeleteDocument implements [document.Store].
 func (s Documents) DeleteDocument(ctx context.Context, by store.Caller, d document.Document) error {
 	return s.db.Update(ctx, "removing a document", func(tx kv.Tx) error {
-		d, err := unsealed[document.Document](tx, docHeads, docKey(d.Scope, d.ID))
+		d, err := kv.UnsealJSON[document.Document](tx, docHeads, docKey(d.Scope, d.ID))
 		if err != nil {
 			return err
 		}
@@ -327,13 +308,13 @@ func EraseDocuments(ctx context.Context, db kv.DB, scope document.Scope) (n int,
 	for more := true; more; {
 		gone := 0
 		err := db.Update(ctx, "erasing documents", func(tx kv.Tx) error {
-			found, err := firstKeys(tx, docHeads, docKey(scope, ""), nil, maxErased)
+			found, err := kv.FirstKeys(tx, docHeads, docKey(scope, ""), nil, maxErased)
 			if err != nil {
 				return err
 			}
 			gone, more = 0, len(found) == maxErased
 			for _, k := range found {
-				d, err := unsealed[document.Document](tx, docHeads, k)
+				d, err := kv.UnsealJSON[document.Document](tx, docHeads, k)
 				if err != nil {
 					return err
 				}
@@ -348,7 +329,7 @@ func EraseDocuments(ctx context.Context, db kv.DB, scope document.Scope) (n int,
 			return n, err
 		}
 	}
-	if err := deletePrefix(ctx, db, docIndex, docKey(scope, "")); err != nil {
+	if err := kv.DeletePrefix(ctx, db, "deleting a part of an index", docIndex, docKey(scope, "")); err != nil {
 		return n, err
 	}
 	return n, db.Update(ctx, "erasing documents", func(tx kv.Tx) error { return tx.Delete(docScopes, []byte(scope)) })
@@ -365,45 +346,7 @@ func EraseDocumentsOf(ctx context.Context, db kv.DB, users []string) (n int, err
 	return n, nil
 }
 
-const (
-	maxErased  = 10   // documents in one transaction
-	maxDeleted = 1000 // blocks in one
-)
-
-var errEnough = errors.New("enough")
-
-// firstKeys are the first keys from one on.
-func firstKeys(r kv.Reader, bucket string, prefix, from []byte, most int) (keys [][]byte, err error) {
-	err = r.Each(bucket, prefix, from, func(k, _ []byte) error {
-		if len(keys) == most {
-			return errEnough
-		}
-		keys = append(keys, bytes.Clone(k))
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return keys, err
-}
-
-// deletePrefix deletes what has a prefix, some at a time.
-func deletePrefix(ctx context.Context, db kv.DB, bucket string, prefix []byte) error {
-	for more := true; more; {
-		err := db.Update(ctx, "deleting a part of an index", func(tx kv.Tx) error {
-			keys, err := firstKeys(tx, bucket, prefix, nil, maxDeleted)
-			more = len(keys) == maxDeleted
-			for _, k := range keys {
-				err = errors.Join(err, tx.Delete(bucket, k))
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+const maxErased = 10 // documents in one transaction
 
 // PruneDocuments implements [document.Store].
 func (s Documents) PruneDocuments(ctx context.Context, before time.Time) (n int, err error) {
@@ -414,7 +357,7 @@ func (s Documents) PruneDocuments(ctx context.Context, before time.Time) (n int,
 			scope := document.Scope(k)
 			scopes = append(scopes, scope)
 			if scope.Kind() == document.Project {
-				_, err := r.Get(projects.bucket, []byte(scope.Owner()))
+				_, err := r.Get(projects.Bucket, []byte(scope.Owner()))
 				gone[scope] = errors.Is(err, store.ErrNotFound)
 			}
 			return nil
@@ -435,13 +378,13 @@ func (s Documents) PruneDocuments(ctx context.Context, before time.Time) (n int,
 		for more := true; more; {
 			deleted := 0
 			err := s.db.Update(ctx, "removing old documents", func(tx kv.Tx) error {
-				keys, err := firstKeys(tx, docHeads, docKey(scope, ""), nil, maxErased)
+				keys, err := kv.FirstKeys(tx, docHeads, docKey(scope, ""), nil, maxErased)
 				deleted = 0
 				for _, k := range keys {
 					if string(k[len(scope)+1:])[:10] >= oldest {
 						break
 					}
-					d, err := unsealed[document.Document](tx, docHeads, k)
+					d, err := kv.UnsealJSON[document.Document](tx, docHeads, k)
 					if err != nil {
 						return err
 					}

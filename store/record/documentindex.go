@@ -121,7 +121,7 @@ func mergeInputs(r kv.Reader, scope document.Scope, sc documentScope, all bool) 
 		segments = sc.Segments
 	}
 	if sc.Fresh >= freshMost && segments == nil {
-		keys, err := firstKeys(r, docIndex, freshKey(scope, ""), nil, 2*freshMost)
+		keys, err := kv.FirstKeys(r, docIndex, freshKey(scope, ""), nil, 2*freshMost)
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 		}
 		out.ID = sc.Next
 		sc.Next++
-		return putSealed(tx, docScopes, []byte(scope), sc)
+		return kv.SealJSON(tx, docScopes, []byte(scope), sc)
 	})
 	if err != nil {
 		return err
@@ -316,7 +316,7 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 				return err
 			}
 		}
-		return putSealed(tx, docScopes, []byte(scope), sc)
+		return kv.SealJSON(tx, docScopes, []byte(scope), sc)
 	})
 	return errors.Join(err, s.dropSegments(ctx, scope))
 }
@@ -332,7 +332,7 @@ func (s Documents) dropSegments(ctx context.Context, scope document.Scope) error
 			if err != nil {
 				return err
 			}
-			keys, err := firstKeys(r, docIndex, prefix, from, 1)
+			keys, err := kv.FirstKeys(r, docIndex, prefix, from, 1)
 			if err != nil || len(keys) == 0 {
 				return err
 			}
@@ -345,7 +345,7 @@ func (s Documents) dropSegments(ctx context.Context, scope document.Scope) error
 			return err
 		}
 		if !named {
-			if err := deletePrefix(ctx, s.db, docIndex, at); err != nil {
+			if err := kv.DeletePrefix(ctx, s.db, "deleting a part of an index", docIndex, at); err != nil {
 				return err
 			}
 		}
@@ -504,7 +504,7 @@ func rank(parts []part, words, count int, average float64) (list []candidate) {
 // which none of the words stands there after all.
 func hitOf(r kv.Reader, p part, c candidate, words []string) (h document.Hit, ok bool, err error) {
 	id := string(p.docs[c.row*rowSize : c.row*rowSize+idSize])
-	if h.Document, err = unsealed[document.Document](r, docHeads, docKey(p.scope, id)); err != nil {
+	if h.Document, err = kv.UnsealJSON[document.Document](r, docHeads, docKey(p.scope, id)); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			err = nil
 		}

@@ -20,7 +20,7 @@ func (e Examples) GetExamples(ctx context.Context, keys []string) (map[string]st
 	out := make(map[string]store.Example)
 	err := e.db.View(ctx, "reading example requests", func(r kv.Reader) error {
 		for _, k := range keys {
-			one, err := get[store.Example](r, examples, k)
+			one, err := kv.GetJSON[store.Example](r, examples, k)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
@@ -36,7 +36,7 @@ func (e Examples) GetExamples(ctx context.Context, keys []string) (map[string]st
 
 // PutExample implements [store.Examples].
 func (e Examples) PutExample(ctx context.Context, key string, one store.Example) error {
-	if err := checkID("example key", key); err != nil {
+	if err := kv.CheckID("example key", key); err != nil {
 		return err
 	}
 	var requests []string
@@ -46,7 +46,7 @@ func (e Examples) PutExample(ctx context.Context, key string, one store.Example)
 		}
 	}
 	one.Requests = requests
-	return e.db.Update(ctx, "storing example requests", func(tx kv.Tx) error { return put(tx, examples, key, one) })
+	return e.db.Update(ctx, "storing example requests", func(tx kv.Tx) error { return kv.PutJSON(tx, examples, key, one) })
 }
 
 // TrimExamples implements [store.Examples].

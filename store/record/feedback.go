@@ -27,12 +27,12 @@ func (f Feedback) RecordFeedback(ctx context.Context, l store.Feedback) (kept []
 		if _, err := tx.Get("tools", []byte(k)); err != nil {
 			return err
 		}
-		have, err := get[[]store.Feedback](tx, "lessons", k)
+		have, err := kv.GetJSON[[]store.Feedback](tx, "lessons", k)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		kept = store.MergeFeedback(have, l)
-		return put(tx, "lessons", k, kept)
+		return kv.PutJSON(tx, "lessons", k, kept)
 	})
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (f Feedback) RecordFeedback(ctx context.Context, l store.Feedback) (kept []
 // eachFeedback calls do with the feedback of each tool, by its key.
 func eachFeedback(r kv.Reader, do func(k []byte, list []store.Feedback) error) error {
 	return r.Each("lessons", nil, nil, func(k, v []byte) error {
-		list, err := decode[[]store.Feedback](v)
+		list, err := kv.DecodeJSON[[]store.Feedback](v)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func ForgetFeedback(tx kv.Tx, user string) (n int, err error) {
 		case len(rest) == 0:
 			err = tx.Delete("lessons", []byte(k))
 		default:
-			err = put(tx, "lessons", k, rest)
+			err = kv.PutJSON(tx, "lessons", k, rest)
 		}
 	}
 	return n, err

@@ -18,7 +18,7 @@ type Hooks struct{ db kv.DB }
 
 var _ hooks.Store = Hooks{}
 
-var hookNoun = noun{"hook", "hooks"}
+var hookNoun = kv.Noun{Kind: "hook", Bucket: "hooks"}
 
 const (
 	hookRevisions = "hook_revisions"
@@ -42,11 +42,11 @@ func hookKey(owner, name string) string {
 func (s Hooks) PutHook(ctx context.Context, by store.Caller, h hooks.Hook, most int) (stored hooks.Hook, err error) {
 	err = s.db.Update(ctx, "storing hook "+h.Name, func(tx kv.Tx) error {
 		stored = h
-		if err := checkID("hook", h.Name); err != nil {
+		if err := kv.CheckID("hook", h.Name); err != nil {
 			return err
 		}
 		at := hookKey(h.Owner, h.Name)
-		old, err := get[hooks.Hook](tx, hookNoun.bucket, at)
+		old, err := kv.GetJSON[hooks.Hook](tx, hookNoun.Bucket, at)
 		switch {
 		case errors.Is(err, store.ErrNotFound) && h.Revision == 0:
 			if err := checkHookCount(tx, h.Owner, most); err != nil {
@@ -66,7 +66,7 @@ func (s Hooks) PutHook(ctx context.Context, by store.Caller, h hooks.Hook, most 
 		}
 		stored.Revision, stored.Updated, stored.Signed = h.Revision+1, tx.Now(), !h.Secret.IsZero()
 		key := revisionKey(stored.ID, stored.Revision)
-		if err := put(tx, hookRevisions, string(key), stored); err != nil {
+		if err := kv.PutJSON(tx, hookRevisions, string(key), stored); err != nil {
 			return err
 		}
 		if stored.Signed {
@@ -79,7 +79,7 @@ func (s Hooks) PutHook(ctx context.Context, by store.Caller, h hooks.Hook, most 
 				return err
 			}
 		}
-		return hookNoun.put(tx, by, at, stored)
+		return hookNoun.Put(tx, by, at, stored)
 	})
 	return stored, err
 }
@@ -89,7 +89,7 @@ func checkHookCount(r kv.Reader, owner string, most int) error {
 	if owner == "" {
 		return nil
 	}
-	mine, err := list[hooks.Hook](r, hookNoun.bucket, owner+"/")
+	mine, err := kv.ListJSON[hooks.Hook](r, hookNoun.Bucket, owner+"/")
 	if err != nil || len(mine) < most {
 		return err
 	}
@@ -111,7 +111,7 @@ func withSecret(r kv.Reader, h hooks.Hook) (hooks.Hook, error) {
 
 // GetHook implements [hooks.Store].
 func (s Hooks) GetHook(ctx context.Context, owner, name string) (h hooks.Hook, err error) {
-	return s.read(ctx, "reading hook "+name, hookNoun.bucket, hookKey(owner, name))
+	return s.read(ctx, "reading hook "+name, hookNoun.Bucket, hookKey(owner, name))
 }
 
 // HookRevision implements [hooks.Store].
@@ -121,7 +121,7 @@ func (s Hooks) HookRevision(ctx context.Context, id string, revision uint64) (ho
 
 func (s Hooks) read(ctx context.Context, what, bucket, key string) (h hooks.Hook, err error) {
 	err = s.db.View(ctx, what, func(r kv.Reader) (err error) {
-		if h, err = get[hooks.Hook](r, bucket, key); err == nil {
+		if h, err = kv.GetJSON[hooks.Hook](r, bucket, key); err == nil {
 			h, err = withSecret(r, h)
 		}
 		return err
@@ -132,7 +132,7 @@ func (s Hooks) read(ctx context.Context, what, bucket, key string) (h hooks.Hook
 // ListHooks implements [hooks.Store].
 func (s Hooks) ListHooks(ctx context.Context) (all []hooks.Hook, err error) {
 	err = s.db.View(ctx, "listing hooks", func(r kv.Reader) (err error) {
-		if all, err = list[hooks.Hook](r, hookNoun.bucket, ""); err != nil {
+		if all, err = kv.ListJSON[hooks.Hook](r, hookNoun.Bucket, ""); err != nil {
 			return err
 		}
 		for i := range all {
@@ -149,10 +149,10 @@ func (s Hooks) ListHooks(ctx context.Context) (all []hooks.Hook, err error) {
 // calls.
 func (s Hooks) DeleteHook(ctx context.Context, by store.Caller, owner, name string) error {
 	if owner == "" {
-		return hookNoun.remove(ctx, s.db, by, name)
+		return hookNoun.Remove(ctx, s.db, by, name)
 	}
 	return s.db.Update(ctx, "removing hook "+name, func(tx kv.Tx) error {
-		h, err := get[hooks.Hook](tx, hookNoun.bucket, hookKey(owner, name))
+		h, err := kv.GetJSON[hooks.Hook](tx, hookNoun.Bucket, hookKey(owner, name))
 		if err != nil {
 			return err
 		}
@@ -168,18 +168,18 @@ func deletePersonal(tx kv.Tx, by store.Caller, h hooks.Hook) error {
 		}
 	}
 	key := hookKey(h.Owner, h.Name)
-	if err := tx.Delete(hookNoun.bucket, []byte(key)); err != nil {
+	if err := tx.Delete(hookNoun.Bucket, []byte(key)); err != nil {
 		return err
 	}
-	tx.Change(store.Change{Kind: hookNoun.kind, ID: key})
-	return tx.Event(by, store.Event{Kind: hookNoun.kind + ".delete", Subject: key}, nil)
+	tx.Change(store.Change{Kind: hookNoun.Kind, ID: key})
+	return tx.Event(by, store.Event{Kind: hookNoun.Kind + ".delete", Subject: key}, nil)
 }
 
 // MoveHooks transfers the hooks of a user's calls to another user: when two are joined, an
 // admin's hooks around the calls of one apply to both. If into is empty, the user's own
 // hooks are deleted.
 func MoveHooks(tx kv.Tx, by store.Caller, from, into string) error {
-	all, err := list[hooks.Hook](tx, hookNoun.bucket, "")
+	all, err := kv.ListJSON[hooks.Hook](tx, hookNoun.Bucket, "")
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func MoveHooks(tx kv.Tx, by store.Caller, from, into string) error {
 			h.ScopeID += "/" + server
 		}
 		h.Revision, h.Updated = h.Revision+1, tx.Now()
-		if err := put(tx, hookRevisions, string(revisionKey(h.ID, h.Revision)), h); err != nil {
+		if err := kv.PutJSON(tx, hookRevisions, string(revisionKey(h.ID, h.Revision)), h); err != nil {
 			return err
 		}
 		if h.Signed {
@@ -224,7 +224,7 @@ func MoveHooks(tx kv.Tx, by store.Caller, from, into string) error {
 				return err
 			}
 		}
-		if err := hookNoun.put(tx, by, hookKey(h.Owner, h.Name), h); err != nil {
+		if err := hookNoun.Put(tx, by, hookKey(h.Owner, h.Name), h); err != nil {
 			return err
 		}
 	}

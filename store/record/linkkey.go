@@ -33,7 +33,7 @@ func (l LinkKeys) SigningKeys(ctx context.Context) (keys [][]byte, err error) {
 	var list []linkKey
 	fresh := false
 	look := func(r kv.Reader) (err error) {
-		list, err = unsealed[[]linkKey](r, linkKeysBucket, []byte("keys"))
+		list, err = kv.UnsealJSON[[]linkKey](r, linkKeysBucket, []byte("keys"))
 		if errors.Is(err, store.ErrNotFound) {
 			err = nil
 		}
@@ -51,7 +51,7 @@ func (l LinkKeys) SigningKeys(ctx context.Context) (keys [][]byte, err error) {
 			made := linkKey{make([]byte, sha256.Size), tx.Now()}
 			rand.Read(made.Key) // never fails since Go 1.24
 			list = append([]linkKey{made}, list[:min(len(list), 1)]...)
-			if err := putSealed(tx, linkKeysBucket, []byte("keys"), list); err != nil {
+			if err := kv.SealJSON(tx, linkKeysBucket, []byte("keys"), list); err != nil {
 				return err
 			}
 			return tx.Event(store.System, store.Event{Kind: "link_key.made", Subject: "links"}, nil)

@@ -24,7 +24,7 @@ var (
 // PutClient implements [oauth.Store].
 func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client) error {
 	return s.db.Update(ctx, "registering a client", func(tx kv.Tx) error {
-		if err := checkID("client", c.ID); err != nil {
+		if err := kv.CheckID("client", c.ID); err != nil {
 			return err
 		}
 		crowded, err := makeRoomForClient(tx)
@@ -33,7 +33,7 @@ func (s SignIns) PutClient(ctx context.Context, by store.Caller, c oauth.Client)
 		}
 		one := c
 		one.Created = tx.Now()
-		if err := put(tx, "oauth_clients", one.ID, one); err != nil || crowded {
+		if err := kv.PutJSON(tx, "oauth_clients", one.ID, one); err != nil || crowded {
 			return err
 		}
 		return tx.Event(by, store.Event{Kind: "client.register", Subject: one.ID}, one)
@@ -64,7 +64,7 @@ func makeRoomForClient(tx kv.Tx) (crowded bool, err error) {
 // crowdedClient returns the oldest unused client of the network that has the most unused
 // clients; none if all are used.
 func crowdedClient(tx kv.Reader) (ids []string, err error) {
-	all, err := list[oauth.Client](tx, "oauth_clients", "")
+	all, err := kv.ListJSON[oauth.Client](tx, "oauth_clients", "")
 	of := map[string][]oauth.Client{}
 	for _, c := range all {
 		if c.Used.IsZero() {
@@ -86,7 +86,7 @@ func crowdedClient(tx kv.Reader) (ids []string, err error) {
 
 // unusedClients returns the clients that were not used for a sign-in in time.
 func unusedClients(tx kv.Reader) (ids []string, err error) {
-	all, err := list[oauth.Client](tx, "oauth_clients", "")
+	all, err := kv.ListJSON[oauth.Client](tx, "oauth_clients", "")
 	for _, c := range all {
 		if c.Used.IsZero() && tx.Now().Sub(c.Created) >= oauth.UnusedLife {
 			ids = append(ids, c.ID)
@@ -97,13 +97,13 @@ func unusedClients(tx kv.Reader) (ids []string, err error) {
 
 // GetClient implements [oauth.Store].
 func (s SignIns) GetClient(ctx context.Context, id string) (oauth.Client, error) {
-	return read[oauth.Client](ctx, s.db, "reading a client", "oauth_clients", id)
+	return kv.ReadJSON[oauth.Client](ctx, s.db, "reading a client", "oauth_clients", id)
 }
 
 // UseClient implements [oauth.Store].
 func (s SignIns) UseClient(ctx context.Context, id string) error {
 	return s.db.Update(ctx, "noting that a client was used", func(tx kv.Tx) error {
-		c, err := get[oauth.Client](tx, "oauth_clients", id)
+		c, err := kv.GetJSON[oauth.Client](tx, "oauth_clients", id)
 		if errors.Is(err, store.ErrNotFound) || err == nil && !c.Used.IsZero() {
 			return nil
 		}
@@ -111,7 +111,7 @@ func (s SignIns) UseClient(ctx context.Context, id string) error {
 			return err
 		}
 		c.Used = tx.Now()
-		return put(tx, "oauth_clients", id, c)
+		return kv.PutJSON(tx, "oauth_clients", id, c)
 	})
 }
 
@@ -128,7 +128,7 @@ func (s SignIns) AddRequest(ctx context.Context, by store.Caller, r oauth.Reques
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(put(tx, "oauth_requests", one.ID, one), tx.Put("oauth_codes", one.Code[:], []byte(one.ID))); err != nil {
+		if err := errors.Join(kv.PutJSON(tx, "oauth_requests", one.ID, one), tx.Put("oauth_codes", one.Code[:], []byte(one.ID))); err != nil {
 			return err
 		}
 		if one.User == "" || one.IsLink() {
@@ -188,7 +188,7 @@ func openRequests(tx kv.Tx) (open []openRequest, err error) {
 
 // deleteOpen deletes a request and all index entries for it.
 func deleteOpen(tx kv.Tx, o openRequest) error {
-	r, err := get[oauth.Request](tx, "oauth_requests", o.id)
+	r, err := kv.GetJSON[oauth.Request](tx, "oauth_requests", o.id)
 	if errors.Is(err, store.ErrNotFound) {
 		return tx.Delete("oauth_open", []byte(o.key))
 	}
@@ -284,7 +284,7 @@ func about(r oauth.Request) any {
 
 // GetRequest implements [oauth.Store].
 func (s SignIns) GetRequest(ctx context.Context, id string) (oauth.Request, error) {
-	return read[oauth.Request](ctx, s.db, "reading a sign-in", "oauth_requests", id)
+	return kv.ReadJSON[oauth.Request](ctx, s.db, "reading a sign-in", "oauth_requests", id)
 }
 
 // FindRequest implements [oauth.Store].
@@ -316,19 +316,19 @@ func requestOf(tx kv.Reader, code oauth.Hash) (oauth.Request, error) {
 	if err != nil {
 		return oauth.Request{}, err
 	}
-	return get[oauth.Request](tx, "oauth_requests", string(id))
+	return kv.GetJSON[oauth.Request](tx, "oauth_requests", string(id))
 }
 
 // ChangeRequest implements [oauth.Store].
 func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind string, change func(r *oauth.Request, now time.Time, open func(user string) int) (keep bool, err error)) (r oauth.Request, err error) {
 	var wrong error
 	err = s.db.Update(ctx, "changing a sign-in", func(tx kv.Tx) (err error) {
-		if r, err = get[oauth.Request](tx, "oauth_requests", id); err != nil {
+		if r, err = kv.GetJSON[oauth.Request](tx, "oauth_requests", id); err != nil {
 			return err
 		}
 		grant, keep := r.Grant, false
 		keep, wrong = change(&r, tx.Now(), func(user string) (n int) {
-			all, _ := list[oauth.Request](tx, "oauth_requests", "") // can't fail: it was read above
+			all, _ := kv.ListJSON[oauth.Request](tx, "oauth_requests", "") // can't fail: it was read above
 			for _, o := range all {
 				if o.ID != id && o.User == user && !o.IsLink() && o.Open(tx.Now()) {
 					n++
@@ -344,7 +344,7 @@ func (s SignIns) ChangeRequest(ctx context.Context, by store.Caller, id, kind st
 				return err
 			}
 		}
-		if err := put(tx, "oauth_requests", id, r); err != nil {
+		if err := kv.PutJSON(tx, "oauth_requests", id, r); err != nil {
 			return err
 		}
 		if r.User != "" || r.Ended != "" { // it no longer counts for a network's quota
@@ -382,12 +382,12 @@ func (s SignIns) Redeem(ctx context.Context, d oauth.Redeeming) (made store.Toke
 		}
 		r.Spent = true
 		if wrong = d.Check(r); wrong != nil {
-			return put(tx, "oauth_requests", r.ID, r)
+			return kv.PutJSON(tx, "oauth_requests", r.ID, r)
 		}
-		u, err := get[store.User](tx, "users", r.User)
+		u, err := kv.GetJSON[store.User](tx, "users", r.User)
 		if err != nil || u.State != store.Active {
 			wrong = store.Mark(errors.New("its user is gone"), store.ErrRefused)
-			return put(tx, "oauth_requests", r.ID, r)
+			return kv.PutJSON(tx, "oauth_requests", r.ID, r)
 		}
 		d.Next.Until = tx.Now().Add(d.Life)
 		made = d.Token
@@ -396,17 +396,17 @@ func (s SignIns) Redeem(ctx context.Context, d oauth.Redeeming) (made store.Toke
 		r.Family = made.ID
 		by := callerOf(u.ID, r.Address)
 		first := oauth.Family{Token: made.ID, Client: r.Client, Pairs: []oauth.Pair{d.Next}}
-		if c, err := get[oauth.Client](tx, "oauth_clients", r.Client); err == nil {
+		if c, err := kv.GetJSON[oauth.Client](tx, "oauth_clients", r.Client); err == nil {
 			c.Used = tx.Now()
-			if err := put(tx, "oauth_clients", c.ID, c); err != nil {
+			if err := kv.PutJSON(tx, "oauth_clients", c.ID, c); err != nil {
 				return err
 			}
 		}
 		if err := errors.Join(
-			put(tx, "oauth_requests", r.ID, r),
-			put(tx, "tokens", made.ID, storedToken{made, made.Hash[:]}),
+			kv.PutJSON(tx, "oauth_requests", r.ID, r),
+			kv.PutJSON(tx, "tokens", made.ID, storedToken{made, made.Hash[:]}),
 			tx.Put("tokens_name", []byte(made.User+"\x00"+made.Name+"\x00"+made.ID), nil),
-			put(tx, "oauth_families", d.Family.String(), first),
+			kv.PutJSON(tx, "oauth_families", d.Family.String(), first),
 			putAccess(tx, made.ID, d.Next),
 		); err != nil {
 			return err
@@ -457,16 +457,16 @@ func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Tok
 	err = s.db.Update(ctx, "refreshing a token", func(tx kv.Tx) error {
 		wrong = nil
 		at := f.Family.String()
-		fam, err := get[oauth.Family](tx, "oauth_families", at)
+		fam, err := kv.GetJSON[oauth.Family](tx, "oauth_families", at)
 		if err != nil {
 			return err
 		}
-		t, err := get[storedToken](tx, "tokens", fam.Token)
+		t, err := kv.GetJSON[storedToken](tx, "tokens", fam.Token)
 		if err != nil {
 			return err
 		}
 		tok = t.Token
-		u, err := get[store.User](tx, "users", tok.User)
+		u, err := kv.GetJSON[store.User](tx, "users", tok.User)
 		switch {
 		case fam.Client != f.Client:
 			return store.ErrNotFound
@@ -508,7 +508,7 @@ func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Tok
 			t.Expires = t.Created.Add(oauth.FamilyLife)
 		}
 		tok = t.Token
-		if err := errors.Join(put(tx, "oauth_families", at, fam), put(tx, "tokens", tok.ID, t), putAccess(tx, tok.ID, f.Next)); err != nil {
+		if err := errors.Join(kv.PutJSON(tx, "oauth_families", at, fam), kv.PutJSON(tx, "tokens", tok.ID, t), putAccess(tx, tok.ID, f.Next)); err != nil {
 			return err
 		}
 		return tx.Event(callerOf(tok.User, ""), store.Event{Kind: "token.refresh", Subject: tok.ID}, nil)
@@ -521,12 +521,12 @@ func (s SignIns) Refresh(ctx context.Context, f oauth.Refreshing) (tok store.Tok
 
 // endToken revokes a token that a person signed in for; an ended one is unchanged.
 func endToken(tx kv.Tx, by store.Caller, id, kind string) error {
-	t, err := get[storedToken](tx, "tokens", id)
+	t, err := kv.GetJSON[storedToken](tx, "tokens", id)
 	if err != nil || t.State(tx.Now()) != "active" {
 		return err
 	}
 	t.Revoked = tx.Now()
-	if err := put(tx, "tokens", id, t); err != nil {
+	if err := kv.PutJSON(tx, "tokens", id, t); err != nil {
 		return err
 	}
 	tx.Change(store.Change{Kind: "token", ID: id})
@@ -536,25 +536,25 @@ func endToken(tx kv.Tx, by store.Caller, id, kind string) error {
 // endReused revokes the token of a secret that was used twice, and stores a notice for its
 // owner; an ended one is unchanged.
 func endReused(tx kv.Tx, id, name, address string) error {
-	t, err := get[storedToken](tx, "tokens", id)
+	t, err := kv.GetJSON[storedToken](tx, "tokens", id)
 	if err != nil || t.State(tx.Now()) != "active" {
 		return err
 	}
 	if err := endToken(tx, callerOf(t.User, address), id, "token.reused"); err != nil {
 		return err
 	}
-	return put(tx, "oauth_notices", id, oauth.Notice{ID: id, Kind: oauth.Reused, User: t.User, Name: name, Address: address, Since: tx.Now()})
+	return kv.PutJSON(tx, "oauth_notices", id, oauth.Notice{ID: id, Kind: oauth.Reused, User: t.User, Name: name, Address: address, Since: tx.Now()})
 }
 
 // PutNotice implements [oauth.Notices].
 func (s SignIns) PutNotice(ctx context.Context, n oauth.Notice) error {
-	return s.db.Update(ctx, "storing a notice", func(tx kv.Tx) error { return put(tx, "oauth_notices", n.ID, n) })
+	return s.db.Update(ctx, "storing a notice", func(tx kv.Tx) error { return kv.PutJSON(tx, "oauth_notices", n.ID, n) })
 }
 
 // ListNotices implements [oauth.Notices].
 func (s SignIns) ListNotices(ctx context.Context) (all []oauth.Notice, err error) {
 	err = s.db.View(ctx, "listing notices", func(tx kv.Reader) error {
-		all, err = list[oauth.Notice](tx, "oauth_notices", "")
+		all, err = kv.ListJSON[oauth.Notice](tx, "oauth_notices", "")
 		return err
 	})
 	slices.SortFunc(all, func(a, b oauth.Notice) int { return a.Since.Compare(b.Since) })
@@ -566,7 +566,7 @@ func (s SignIns) EndFamily(ctx context.Context, by store.Caller, family, access 
 	return s.db.Update(ctx, "revoking a sign-in", func(tx kv.Tx) error {
 		id, _, err := Access(tx, access)
 		if errors.Is(err, store.ErrNotFound) {
-			fam, err := get[oauth.Family](tx, "oauth_families", family.String())
+			fam, err := kv.GetJSON[oauth.Family](tx, "oauth_families", family.String())
 			if err != nil {
 				return err
 			}
@@ -574,7 +574,7 @@ func (s SignIns) EndFamily(ctx context.Context, by store.Caller, family, access 
 		} else if err != nil {
 			return err
 		}
-		t, err := get[storedToken](tx, "tokens", id)
+		t, err := kv.GetJSON[storedToken](tx, "tokens", id)
 		if err != nil {
 			return err
 		}
@@ -590,7 +590,7 @@ func (s SignIns) EndFamily(ctx context.Context, by store.Caller, family, access 
 // RevokeSignIn implements [oauth.Store].
 func (s SignIns) RevokeSignIn(ctx context.Context, by store.Caller, id string) error {
 	return s.db.Update(ctx, "ending a sign-in", func(tx kv.Tx) error {
-		t, err := get[storedToken](tx, "tokens", id)
+		t, err := kv.GetJSON[storedToken](tx, "tokens", id)
 		if err != nil {
 			return err
 		}
@@ -610,14 +610,14 @@ func (s SignIns) PruneSignIns(ctx context.Context) error {
 		}
 		var gone []entry
 		drop := func(bucket string, key []byte) { gone = append(gone, entry{bucket, slices.Clone(key)}) }
-		requests, err := list[oauth.Request](tx, "oauth_requests", "")
+		requests, err := kv.ListJSON[oauth.Request](tx, "oauth_requests", "")
 		err = errors.Join(err, forgetRequests(tx, requests))
 		err = errors.Join(err, tx.Each("oauth_families", nil, nil, func(k, v []byte) error {
-			f, err := decode[oauth.Family](v)
+			f, err := kv.DecodeJSON[oauth.Family](v)
 			if err != nil {
 				return err
 			}
-			t, err := get[storedToken](tx, "tokens", f.Token)
+			t, err := kv.GetJSON[storedToken](tx, "tokens", f.Token)
 			if err == nil && t.State(tx.Now()) == "active" {
 				return nil
 			}
@@ -633,7 +633,7 @@ func (s SignIns) PruneSignIns(ctx context.Context) error {
 		}
 		err = errors.Join(err, listErr)
 		err = errors.Join(err, tx.Each("oauth_notices", nil, nil, func(k, v []byte) error {
-			n, err := decode[oauth.Notice](v)
+			n, err := kv.DecodeJSON[oauth.Notice](v)
 			if tx.Now().Sub(n.Since) >= oauth.NoticeTime || !n.Told.IsZero() && tx.Now().Sub(n.Since) >= oauth.NoticeLife {
 				drop("oauth_notices", k)
 			}

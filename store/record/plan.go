@@ -21,8 +21,8 @@ type Plans struct{ db kv.DB }
 var _ plan.Store = Plans{}
 
 var (
-	plans           = noun{"plan", "plans"}
-	planAssignments = noun{"plan", "plan_assignments"}
+	plans           = kv.Noun{Kind: "plan", Bucket: "plans"}
+	planAssignments = kv.Noun{Kind: "plan", Bucket: "plan_assignments"}
 )
 
 // planMessages is the number of messages counted in a month. A repeated message is
@@ -42,42 +42,42 @@ func (s Plans) PutPlan(ctx context.Context, by store.Caller, p plan.Plan) error 
 	return s.db.Update(ctx, "storing the plan "+p.ID, func(tx kv.Tx) error {
 		p := p
 		p.Created = tx.Now()
-		if old, err := get[plan.Plan](tx, plans.bucket, p.ID); err == nil {
+		if old, err := kv.GetJSON[plan.Plan](tx, plans.Bucket, p.ID); err == nil {
 			p.Created = old.Created
 		} else if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		return plans.put(tx, by, p.ID, p)
+		return plans.Put(tx, by, p.ID, p)
 	})
 }
 
 // ListPlans implements [plan.Store].
 func (s Plans) ListPlans(ctx context.Context) ([]plan.Plan, error) {
-	return readAll[plan.Plan](ctx, s.db, "listing plans", plans.bucket)
+	return kv.ReadAllJSON[plan.Plan](ctx, s.db, "listing plans", plans.Bucket)
 }
 
 // ListAssignments implements [plan.Store].
 func (s Plans) ListAssignments(ctx context.Context) ([]plan.Assignment, error) {
-	return readAll[plan.Assignment](ctx, s.db, "listing who has a plan", planAssignments.bucket)
+	return kv.ReadAllJSON[plan.Assignment](ctx, s.db, "listing who has a plan", planAssignments.Bucket)
 }
 
 // DeletePlan implements [plan.Store].
 func (s Plans) DeletePlan(ctx context.Context, by store.Caller, id string) error {
 	return s.db.Update(ctx, "removing the plan "+id, func(tx kv.Tx) error {
-		if _, err := tx.Get(plans.bucket, []byte(id)); err != nil {
+		if _, err := tx.Get(plans.Bucket, []byte(id)); err != nil {
 			return err
 		}
-		given, err := list[plan.Assignment](tx, planAssignments.bucket, "")
+		given, err := kv.ListJSON[plan.Assignment](tx, planAssignments.Bucket, "")
 		if err != nil {
 			return err
 		}
 		if i := slices.IndexFunc(given, func(a plan.Assignment) bool { return a.Plan == id }); i >= 0 {
 			return store.Mark(fmt.Errorf("%s has the plan %s", given[i].Subject, id), store.ErrRefused)
 		}
-		if err := tx.Delete(plans.bucket, []byte(id)); err != nil {
+		if err := tx.Delete(plans.Bucket, []byte(id)); err != nil {
 			return err
 		}
-		tx.Change(store.Change{Kind: plans.kind, ID: id})
+		tx.Change(store.Change{Kind: plans.Kind, ID: id})
 		return tx.Event(by, store.Event{Kind: "plan.delete", Subject: id}, nil)
 	})
 }
@@ -85,25 +85,25 @@ func (s Plans) DeletePlan(ctx context.Context, by store.Caller, id string) error
 // AssignPlan implements [plan.Store].
 func (s Plans) AssignPlan(ctx context.Context, by store.Caller, subject, id string) error {
 	return s.db.Update(ctx, "giving a plan to "+subject, func(tx kv.Tx) error {
-		if err := checkID("subject", subject); err != nil {
+		if err := kv.CheckID("subject", subject); err != nil {
 			return err
 		}
 		if id != "" {
-			if _, err := tx.Get(plans.bucket, []byte(id)); err != nil {
+			if _, err := tx.Get(plans.Bucket, []byte(id)); err != nil {
 				return err
 			}
-			if err := put(tx, planAssignments.bucket, subject, plan.Assignment{Subject: subject, Plan: id, Set: tx.Now()}); err != nil {
+			if err := kv.PutJSON(tx, planAssignments.Bucket, subject, plan.Assignment{Subject: subject, Plan: id, Set: tx.Now()}); err != nil {
 				return err
 			}
 		} else {
-			if _, err := tx.Get(planAssignments.bucket, []byte(subject)); err != nil {
+			if _, err := tx.Get(planAssignments.Bucket, []byte(subject)); err != nil {
 				return err
 			}
-			if err := tx.Delete(planAssignments.bucket, []byte(subject)); err != nil {
+			if err := tx.Delete(planAssignments.Bucket, []byte(subject)); err != nil {
 				return err
 			}
 		}
-		tx.Change(store.Change{Kind: planAssignments.kind, ID: subject})
+		tx.Change(store.Change{Kind: planAssignments.Kind, ID: subject})
 		return tx.Event(by, store.Event{Kind: "plan.assign", Subject: subject}, map[string]string{"plan": id})
 	})
 }
@@ -111,19 +111,19 @@ func (s Plans) AssignPlan(ctx context.Context, by store.Caller, subject, id stri
 // planOf returns the effective plan and its use.
 func planOf(r kv.Reader, user string, subjects []string) (u plan.Usage, counted planMessages, err error) {
 	for _, subject := range subjects {
-		a, err := get[plan.Assignment](r, planAssignments.bucket, subject)
+		a, err := kv.GetJSON[plan.Assignment](r, planAssignments.Bucket, subject)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return u, counted, err
 		}
-		if u.Plan, err = get[plan.Plan](r, plans.bucket, a.Plan); err != nil {
+		if u.Plan, err = kv.GetJSON[plan.Plan](r, plans.Bucket, a.Plan); err != nil {
 			return u, counted, err
 		}
 		u.Subject = subject
 		_, u.Ends = store.Monthly.Bounds(r.Now())
-		counted, err = get[planMessages](r, "plan_messages", monthOf(u, user, r.Now()))
+		counted, err = kv.GetJSON[planMessages](r, "plan_messages", monthOf(u, user, r.Now()))
 		if errors.Is(err, store.ErrNotFound) {
 			err = nil
 		}
@@ -171,7 +171,7 @@ func (s Plans) CountMessage(ctx context.Context, user string, subjects []string,
 		counted.Used++
 		counted.Keys = append(counted.Keys, mark)
 		counted.Keys = counted.Keys[max(0, len(counted.Keys)-maxPlanKeys):]
-		return put(tx, "plan_messages", monthOf(u, user, tx.Now()), counted)
+		return kv.PutJSON(tx, "plan_messages", monthOf(u, user, tx.Now()), counted)
 	})
 }
 

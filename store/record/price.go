@@ -13,31 +13,31 @@ type Prices struct{ db kv.DB }
 
 var _ store.Prices = Prices{}
 
-var prices = noun{"price", "prices"}
+var prices = kv.Noun{Kind: "price", Bucket: "prices"}
 
 // PutPrice implements [store.Prices].
 func (p Prices) PutPrice(ctx context.Context, by store.Caller, price store.Price) error {
 	return p.db.Update(ctx, "storing the price of "+price.Model, func(tx kv.Tx) error {
 		price := price
-		if err := checkID("model", price.Model); err != nil {
+		if err := kv.CheckID("model", price.Model); err != nil {
 			return err
 		}
 		price.Updated = tx.Now()
-		return prices.put(tx, by, price.Model, price)
+		return prices.Put(tx, by, price.Model, price)
 	})
 }
 
 // GetPrice implements [store.Prices].
 func (p Prices) GetPrice(ctx context.Context, model string) (store.Price, error) {
 	what := "reading the price of " + model
-	all, err := p.db.Recall(ctx, what, wholeBucket(prices.bucket), func(r kv.Reader) (any, error) { // every model call reads it
+	all, err := p.db.Recall(ctx, what, kv.WholeBucket(prices.Bucket), func(r kv.Reader) (any, error) { // every model call reads it
 		all := map[string]store.Price{}
-		err := r.Each(prices.bucket, nil, nil, func(k, v []byte) (err error) {
-			all[string(k)], err = decode[store.Price](v)
+		err := r.Each(prices.Bucket, nil, nil, func(k, v []byte) (err error) {
+			all[string(k)], err = kv.DecodeJSON[store.Price](v)
 			return err
 		})
 		return all, err
-	}, prices.bucket)
+	}, prices.Bucket)
 	if err != nil {
 		return store.Price{}, err
 	}
@@ -50,10 +50,10 @@ func (p Prices) GetPrice(ctx context.Context, model string) (store.Price, error)
 
 // ListPrices implements [store.Prices].
 func (p Prices) ListPrices(ctx context.Context) ([]store.Price, error) {
-	return readAll[store.Price](ctx, p.db, "listing prices", prices.bucket)
+	return kv.ReadAllJSON[store.Price](ctx, p.db, "listing prices", prices.Bucket)
 }
 
 // DeletePrice implements [store.Prices].
 func (p Prices) DeletePrice(ctx context.Context, by store.Caller, model string) error {
-	return prices.remove(ctx, p.db, by, model)
+	return prices.Remove(ctx, p.db, by, model)
 }

@@ -21,13 +21,13 @@ type Projects struct{ db kv.DB }
 
 var _ project.Projects = Projects{}
 
-var projects = noun{"project", "projects"}
+var projects = kv.Noun{Kind: "project", Bucket: "projects"}
 
 // PutProject implements [project.Projects].
 func (p Projects) PutProject(ctx context.Context, by store.Caller, one project.Project) error {
 	return p.db.Update(ctx, "storing project "+one.Name, func(tx kv.Tx) error {
 		one := one
-		if err := checkID("project", one.ID); err != nil {
+		if err := kv.CheckID("project", one.ID); err != nil {
 			return err
 		}
 		for _, who := range append([]string{one.Owner}, one.Members...) {
@@ -35,7 +35,7 @@ func (p Projects) PutProject(ctx context.Context, by store.Caller, one project.P
 				return fmt.Errorf("user %q: %w", who, err)
 			}
 		}
-		all, err := list[project.Project](tx, projects.bucket, "")
+		all, err := kv.ListJSON[project.Project](tx, projects.Bucket, "")
 		if err != nil {
 			return err
 		}
@@ -49,29 +49,29 @@ func (p Projects) PutProject(ctx context.Context, by store.Caller, one project.P
 		if one.Created.IsZero() {
 			one.Created = tx.Now()
 		}
-		return projects.put(tx, by, one.ID, one)
+		return projects.Put(tx, by, one.ID, one)
 	})
 }
 
 // GetProject implements [project.Projects].
 func (p Projects) GetProject(ctx context.Context, id string) (project.Project, error) {
-	return read[project.Project](ctx, p.db, "reading project "+id, projects.bucket, id)
+	return kv.ReadJSON[project.Project](ctx, p.db, "reading project "+id, projects.Bucket, id)
 }
 
 // ListProjects implements [project.Projects].
 func (p Projects) ListProjects(ctx context.Context) ([]project.Project, error) {
-	return readAll[project.Project](ctx, p.db, "listing projects", projects.bucket)
+	return kv.ReadAllJSON[project.Project](ctx, p.db, "listing projects", projects.Bucket)
 }
 
 // DeleteProject implements [project.Projects].
 func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string) error {
 	err := p.db.Update(ctx, "removing project "+id, func(tx kv.Tx) error {
-		if _, err := tx.Get(projects.bucket, []byte(id)); err != nil {
+		if _, err := tx.Get(projects.Bucket, []byte(id)); err != nil {
 			return err
 		}
-		gone := map[string][][]byte{projects.bucket: {[]byte(id)}}
+		gone := map[string][][]byte{projects.Bucket: {[]byte(id)}}
 		err := tx.Each("project_keys", nil, nil, func(k, v []byte) error {
-			one, err := decode[project.Key](v)
+			one, err := kv.DecodeJSON[project.Key](v)
 			if one.Project == id {
 				gone["project_keys"] = append(gone["project_keys"], slices.Clone(k))
 			}
@@ -97,7 +97,7 @@ func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string)
 		if err != nil {
 			return err
 		}
-		tx.Change(store.Change{Kind: projects.kind, ID: id})
+		tx.Change(store.Change{Kind: projects.Kind, ID: id})
 		return tx.Event(by, store.Event{Kind: "project.delete", Subject: id}, nil)
 	})
 	if err == nil { // if interrupted, PruneDocuments deletes the rest
@@ -110,10 +110,10 @@ func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string)
 func (p Projects) PutKey(ctx context.Context, by store.Caller, hash [32]byte, k project.Key) error {
 	return p.db.Update(ctx, "storing a key of project "+k.Project, func(tx kv.Tx) error {
 		k := k
-		if _, err := tx.Get(projects.bucket, []byte(k.Project)); err != nil {
+		if _, err := tx.Get(projects.Bucket, []byte(k.Project)); err != nil {
 			return err
 		}
-		all, err := list[project.Key](tx, "project_keys", "")
+		all, err := kv.ListJSON[project.Key](tx, "project_keys", "")
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (p Projects) PutKey(ctx context.Context, by store.Caller, hash [32]byte, k 
 			}
 		}
 		k.Created = tx.Now()
-		if err := put(tx, "project_keys", hex.EncodeToString(hash[:]), k); err != nil {
+		if err := kv.PutJSON(tx, "project_keys", hex.EncodeToString(hash[:]), k); err != nil {
 			return err
 		}
 		return tx.Event(by, store.Event{Kind: "project_key.put", Subject: k.ID}, k)
@@ -132,7 +132,7 @@ func (p Projects) PutKey(ctx context.Context, by store.Caller, hash [32]byte, k 
 
 // ListKeys implements [project.Projects].
 func (p Projects) ListKeys(ctx context.Context, id string) ([]project.Key, error) {
-	all, err := readAll[project.Key](ctx, p.db, "listing keys", "project_keys")
+	all, err := kv.ReadAllJSON[project.Key](ctx, p.db, "listing keys", "project_keys")
 	all = slices.DeleteFunc(all, func(k project.Key) bool { return k.Project != id })
 	slices.SortFunc(all, func(a, b project.Key) int { return strings.Compare(a.ID, b.ID) })
 	return all, err
@@ -143,7 +143,7 @@ func (p Projects) RevokeKey(ctx context.Context, by store.Caller, id, name strin
 	err = p.db.Update(ctx, "revoking a key of project "+id, func(tx kv.Tx) error {
 		var at string
 		err := tx.Each("project_keys", nil, nil, func(k, v []byte) error {
-			one, err := decode[project.Key](v)
+			one, err := kv.DecodeJSON[project.Key](v)
 			if one.Project == id && one.Name == name && one.Revoked.IsZero() {
 				at, revoked = string(k), one
 			}
@@ -156,7 +156,7 @@ func (p Projects) RevokeKey(ctx context.Context, by store.Caller, id, name strin
 			return store.ErrNotFound
 		}
 		revoked.Revoked = tx.Now()
-		if err := put(tx, "project_keys", at, revoked); err != nil {
+		if err := kv.PutJSON(tx, "project_keys", at, revoked); err != nil {
 			return err
 		}
 		return tx.Event(by, store.Event{Kind: "project_key.revoke", Subject: revoked.ID}, revoked)
@@ -168,13 +168,13 @@ func (p Projects) RevokeKey(ctx context.Context, by store.Caller, id, name strin
 func (p Projects) UseKey(ctx context.Context, hash [32]byte) (k project.Key, of project.Project, err error) {
 	at := hex.EncodeToString(hash[:])
 	found, err := p.db.Recall(ctx, "looking a key up", keyHash(hash), func(r kv.Reader) (any, error) { // every request reads it
-		k, err := get[project.Key](r, "project_keys", at)
+		k, err := kv.GetJSON[project.Key](r, "project_keys", at)
 		if err != nil {
 			return nil, err
 		}
-		of, err := get[project.Project](r, projects.bucket, k.Project)
+		of, err := kv.GetJSON[project.Project](r, projects.Bucket, k.Project)
 		return keyOfProject{k, of}, err
-	}, "project_keys", projects.bucket)
+	}, "project_keys", projects.Bucket)
 	if err != nil {
 		return k, of, err
 	}
@@ -186,11 +186,11 @@ func (p Projects) UseKey(ctx context.Context, hash [32]byte) (k project.Key, of 
 		return k, of, nil
 	}
 	err = p.db.Update(ctx, "noting that a key was used", func(tx kv.Tx) (err error) {
-		if k, err = get[project.Key](tx, "project_keys", at); err != nil {
+		if k, err = kv.GetJSON[project.Key](tx, "project_keys", at); err != nil {
 			return err
 		}
 		k.LastUsed = tx.Now()
-		return put(tx, "project_keys", at, k)
+		return kv.PutJSON(tx, "project_keys", at, k)
 	})
 	return k, of, err
 }
@@ -201,11 +201,11 @@ func ofProject(id, what string) []byte { return []byte(id + "\x00" + what) }
 // PutRound stores a round within the transaction of a step.
 func PutRound(tx kv.Tx, r project.Round) error {
 	for what, id := range map[string]string{"project": r.Project, "round": r.ID, "conversation": r.Conversation} {
-		if err := checkID(what, id); err != nil {
+		if err := kv.CheckID(what, id); err != nil {
 			return err
 		}
 	}
-	if _, err := tx.Get(projects.bucket, []byte(r.Project)); err != nil {
+	if _, err := tx.Get(projects.Bucket, []byte(r.Project)); err != nil {
 		return err // it was deleted meanwhile
 	}
 	if err := tx.PutSealed("rounds", ofProject(r.Project, r.ID), r.State); err != nil {

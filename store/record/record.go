@@ -49,15 +49,7 @@
 //	identity_secrets  oidc          sealed: the client secret at the identity provider
 package record
 
-import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
-
-	"nize/store"
-	"nize/store/kv"
-)
+import "nize/store/kv"
 
 // Buckets are the buckets of this package. An engine creates them in a new database and in
 // one that lacks them.
@@ -68,102 +60,3 @@ var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents"
 
 // ErrDamaged is returned if a stored record cannot be read: the file is damaged.
 var ErrDamaged = kv.ErrDamaged
-
-func decode[T any](b []byte) (v T, err error) {
-	if err := json.Unmarshal(b, &v); err != nil {
-		return v, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return v, nil
-}
-
-// get returns one record. It returns ErrNotFound if there is none.
-func get[T any](r kv.Reader, bucket, key string) (v T, err error) {
-	b, err := r.Get(bucket, []byte(key))
-	if err != nil {
-		return v, err
-	}
-	return decode[T](b)
-}
-
-// list returns every record whose key starts with prefix, in key order.
-func list[T any](r kv.Reader, bucket, prefix string) (all []T, err error) {
-	err = r.Each(bucket, []byte(prefix), nil, func(_, b []byte) error {
-		v, err := decode[T](b)
-		all = append(all, v)
-		return err
-	})
-	return all, err
-}
-
-// put stores a record as JSON.
-func put(tx kv.Tx, bucket, key string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return tx.Put(bucket, []byte(key), b)
-}
-
-// noun is a plain kind of record: its kind in feed and trail, and its bucket.
-type noun struct{ kind, bucket string }
-
-// put stores a record, publishes the change, and appends an event.
-func (n noun) put(tx kv.Tx, by store.Caller, key string, v any) error {
-	if err := put(tx, n.bucket, key, v); err != nil {
-		return err
-	}
-	tx.Change(store.Change{Kind: n.kind, ID: key})
-	return tx.Event(by, store.Event{Kind: n.kind + ".put", Subject: key}, v)
-}
-
-// remove deletes a record in a transaction of its own. It returns ErrNotFound if there is
-// none.
-func (n noun) remove(ctx context.Context, db kv.DB, by store.Caller, key string) error {
-	return db.Update(ctx, "removing "+n.kind+" "+key, func(tx kv.Tx) error {
-		if _, err := tx.Get(n.bucket, []byte(key)); err != nil {
-			return err
-		}
-		if err := tx.Delete(n.bucket, []byte(key)); err != nil {
-			return err
-		}
-		tx.Change(store.Change{Kind: n.kind, ID: key})
-		return tx.Event(by, store.Event{Kind: n.kind + ".delete", Subject: key}, nil)
-	})
-}
-
-// read is get in a transaction of its own.
-func read[T any](ctx context.Context, db kv.DB, what, bucket, key string) (v T, err error) {
-	err = db.View(ctx, what, func(r kv.Reader) (err error) {
-		v, err = get[T](r, bucket, key)
-		return err
-	})
-	return v, err
-}
-
-// wholeBucket is the cache key of values read from a whole bucket.
-type wholeBucket string
-
-// readAll is list of a whole bucket in a transaction of its own.
-func readAll[T any](ctx context.Context, db kv.DB, what, bucket string) (all []T, err error) {
-	err = db.View(ctx, what, func(r kv.Reader) (err error) {
-		all, err = list[T](r, bucket, "")
-		return err
-	})
-	return all, err
-}
-
-// maxID limits the size of a key's parts.
-const maxID = 1024
-
-// checkID returns an error if a name could not be a part of a key.
-func checkID(what, id string) error {
-	switch {
-	case id == "":
-		return fmt.Errorf("%w %s: it is empty", store.ErrInvalid, what)
-	case len(id) > maxID:
-		return fmt.Errorf("%w %s: longer than %d bytes", store.ErrInvalid, what, maxID)
-	case strings.IndexByte(id, 0) >= 0:
-		return fmt.Errorf("%w %s: it holds a zero byte", store.ErrInvalid, what)
-	}
-	return nil
-}

@@ -15,11 +15,11 @@ var _ store.Settings = Settings{}
 // PutSetting implements [store.Settings]. If nothing changes, it appends no event.
 func (s Settings) PutSetting(ctx context.Context, by store.Caller, user, name, value string) error {
 	return s.db.Update(ctx, "setting "+name, func(tx kv.Tx) error {
-		if err := checkID("setting", name); err != nil {
+		if err := kv.CheckID("setting", name); err != nil {
 			return err
 		}
 		if user != "" {
-			if err := checkID("user", user); err != nil {
+			if err := kv.CheckID("user", user); err != nil {
 				return err
 			}
 		}

@@ -14,16 +14,16 @@ var _ store.Sweeps = Sweeps{}
 
 // GetSweep implements [store.Sweeps].
 func (s Sweeps) GetSweep(ctx context.Context, at store.Surface) (store.Sweep, error) {
-	return read[store.Sweep](ctx, s.db, "reading the last sweep", "sweeps", string(at))
+	return kv.ReadJSON[store.Sweep](ctx, s.db, "reading the last sweep", "sweeps", string(at))
 }
 
 // PutSweep implements [store.Sweeps].
 func (s Sweeps) PutSweep(ctx context.Context, by store.Caller, sweep store.Sweep) error {
 	return s.db.Update(ctx, "keeping a sweep", func(tx kv.Tx) error {
-		if err := checkID("surface", string(sweep.Surface)); err != nil {
+		if err := kv.CheckID("surface", string(sweep.Surface)); err != nil {
 			return err
 		}
-		if err := put(tx, "sweeps", string(sweep.Surface), sweep); err != nil || sweep.UnderWay() {
+		if err := kv.PutJSON(tx, "sweeps", string(sweep.Surface), sweep); err != nil || sweep.UnderWay() {
 			return err
 		}
 		return tx.Event(by, store.Event{Kind: "bot.sweep", Subject: string(sweep.Surface)}, sweep)

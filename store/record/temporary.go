@@ -18,10 +18,10 @@ var _ project.Servers = Projects{}
 // PutTemporaryServer implements [project.Servers].
 func (p Projects) PutTemporaryServer(ctx context.Context, of, name string, record json.RawMessage) error {
 	return p.db.Update(ctx, "storing a temporary server", func(tx kv.Tx) error {
-		if err := checkID("temporary server", name); err != nil {
+		if err := kv.CheckID("temporary server", name); err != nil {
 			return err
 		}
-		if _, err := tx.Get(projects.bucket, []byte(of)); err != nil {
+		if _, err := tx.Get(projects.Bucket, []byte(of)); err != nil {
 			return err
 		}
 		return tx.PutSealed("temporary_servers", []byte(name), slices.Concat(ofProject(of, ""), record))
@@ -37,7 +37,7 @@ func (p Projects) GetTemporaryServer(ctx context.Context, name string) (record j
 		}
 		of, rest, _ := bytes.Cut(whole, []byte{0})
 		record = rest
-		_, err = r.Get(projects.bucket, of)
+		_, err = r.Get(projects.Bucket, of)
 		return err
 	})
 	return record, err

@@ -34,7 +34,7 @@ func (s SignIns) PageTokens(ctx context.Context, q oauth.TokenQuery) (page []sto
 				return err
 			}
 			for _, id := range ids {
-				t, err := get[storedToken](tx, "tokens", id)
+				t, err := kv.GetJSON[storedToken](tx, "tokens", id)
 				if err != nil {
 					return err
 				}
@@ -109,7 +109,7 @@ func (s SignIns) ExpiringTokens(ctx context.Context, by time.Time) (list []store
 	recalled, err := s.db.Recall(ctx, what, allTokenEnds{}, func(r kv.Reader) (any, error) {
 		var ends []tokenEnd
 		err := r.Each("tokens", nil, nil, func(k, v []byte) error {
-			t, err := decode[storedToken](v)
+			t, err := kv.DecodeJSON[storedToken](v)
 			if err == nil && oauth.KindOf(t.Name) == oauth.Made {
 				ends = append(ends, tokenEnd{string(k), t.Expires})
 			}
@@ -133,7 +133,7 @@ func (s SignIns) ExpiringTokens(ctx context.Context, by time.Time) (list []store
 	err = s.db.View(ctx, what, func(r kv.Reader) error {
 		list = nil
 		for _, e := range ends[from:to] {
-			switch t, err := get[storedToken](r, "tokens", e.id); {
+			switch t, err := kv.GetJSON[storedToken](r, "tokens", e.id); {
 			case errors.Is(err, store.ErrNotFound): // deleted meanwhile
 			case err != nil:
 				return err
@@ -148,6 +148,6 @@ func (s SignIns) ExpiringTokens(ctx context.Context, by time.Time) (list []store
 
 // GetToken implements [oauth.Tokens].
 func (s SignIns) GetToken(ctx context.Context, id string) (store.Token, error) {
-	t, err := read[storedToken](ctx, s.db, "reading a token", "tokens", id)
+	t, err := kv.ReadJSON[storedToken](ctx, s.db, "reading a token", "tokens", id)
 	return t.Token, err
 }

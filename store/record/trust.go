@@ -13,25 +13,25 @@ type Trust struct{ db kv.DB }
 
 var _ trust.Store = Trust{}
 
-var extensions = noun{"extension", "extensions"}
+var extensions = kv.Noun{Kind: "extension", Bucket: "extensions"}
 
 // GetAccepted implements [trust.Store].
 func (t Trust) GetAccepted(ctx context.Context, name string) (trust.Extension, error) {
-	return read[trust.Extension](ctx, t.db, "reading what was accepted of extension "+name, extensions.bucket, name)
+	return kv.ReadJSON[trust.Extension](ctx, t.db, "reading what was accepted of extension "+name, extensions.Bucket, name)
 }
 
 // PutAccepted implements [trust.Store].
 func (t Trust) PutAccepted(ctx context.Context, by store.Caller, e trust.Extension) error {
 	return t.db.Update(ctx, "accepting extension "+e.Name, func(tx kv.Tx) error {
 		e := e
-		if err := checkID("extension", e.Name); err != nil {
+		if err := kv.CheckID("extension", e.Name); err != nil {
 			return err
 		}
 		e.At = tx.Now()
-		if err := put(tx, extensions.bucket, e.Name, e); err != nil {
+		if err := kv.PutJSON(tx, extensions.Bucket, e.Name, e); err != nil {
 			return err
 		}
-		tx.Change(store.Change{Kind: extensions.kind, ID: e.Name})
+		tx.Change(store.Change{Kind: extensions.Kind, ID: e.Name})
 		return tx.Event(by, store.Event{Kind: "extension.accept", Subject: "native:" + e.Name}, struct {
 			Pin string `json:"pin"`
 		}{e.Pin})

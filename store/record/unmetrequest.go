@@ -61,7 +61,7 @@ func RecordUnmetRequest(tx kv.Tx, text string, words []string) error {
 	w := unmetRequest{Text: text, First: tx.Now(), Days: map[string]int{}}
 	switch {
 	case k != "":
-		if w, err = get[unmetRequest](tx, "wishes", k); err != nil {
+		if w, err = kv.GetJSON[unmetRequest](tx, "wishes", k); err != nil {
 			return err
 		}
 	case n >= maxUnmetRequests:
@@ -74,7 +74,7 @@ func RecordUnmetRequest(tx kv.Tx, text string, words []string) error {
 	}
 	w.Last = tx.Now()
 	w.Days[tx.Now().UTC().Format(day)]++
-	return put(tx, "wishes", k, w)
+	return kv.PutJSON(tx, "wishes", k, w)
 }
 
 // evictUnmetRequest deletes the least frequent request, and of several the oldest.
@@ -83,7 +83,7 @@ func evictUnmetRequest(tx kv.Tx) error {
 	var of unmetRequest
 	since := tx.Now().Add(-store.KeepUnmetRequests)
 	err := tx.Each("wishes", nil, nil, func(k, v []byte) error {
-		w, err := decode[unmetRequest](v)
+		w, err := kv.DecodeJSON[unmetRequest](v)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (u UnmetRequests) ListUnmetRequests(ctx context.Context) (list []store.Unme
 		list = nil
 		since := r.Now().Add(-store.KeepUnmetRequests)
 		return r.Each("wishes", nil, nil, func(_, v []byte) error {
-			w, err := decode[unmetRequest](v)
+			w, err := kv.DecodeJSON[unmetRequest](v)
 			if n := w.count(since); n > 0 {
 				list = append(list, store.UnmetRequest{Text: w.Text, Count: n, First: w.First, Last: w.Last})
 			}
@@ -162,7 +162,7 @@ func PruneUnmetRequests(tx kv.Tx, before time.Time) error {
 			return err
 		}
 		var w unmetRequest
-		if w, err = get[unmetRequest](tx, "wishes", k); err != nil {
+		if w, err = kv.GetJSON[unmetRequest](tx, "wishes", k); err != nil {
 			return err
 		}
 		had := len(w.Days)
@@ -176,7 +176,7 @@ func PruneUnmetRequests(tx kv.Tx, before time.Time) error {
 		case len(w.Days) == 0:
 			err = tx.Delete("wishes", []byte(k))
 		default:
-			err = put(tx, "wishes", k, w)
+			err = kv.PutJSON(tx, "wishes", k, w)
 		}
 	}
 	return err

@@ -30,14 +30,14 @@ func (v Views) PutViewContext(ctx context.Context, thread string, told store.Vie
 		if told.Text == "" {
 			return tx.Delete("view_contexts", key)
 		}
-		have, err := list[store.ViewContext](tx, "view_contexts", thread+"\x00")
+		have, err := kv.ListJSON[store.ViewContext](tx, "view_contexts", thread+"\x00")
 		if err != nil {
 			return err
 		}
 		if len(slices.DeleteFunc(have, func(o store.ViewContext) bool { return o.User != told.User || o.Call == told.Call })) >= maxTold {
 			return store.ErrConflict
 		}
-		return put(tx, "view_contexts", string(key), told)
+		return kv.PutJSON(tx, "view_contexts", string(key), told)
 	})
 }
 
@@ -60,7 +60,7 @@ func (v Views) update(ctx context.Context, what, thread, call string, fn func(kv
 // TakeViewContexts adds the stored contexts to the message that carries them, in the order
 // of their calls, and deletes them. For each view the last context counts.
 func TakeViewContexts(tx kv.Tx, t *store.Turn) error {
-	told, err := list[store.ViewContext](tx, "view_contexts", t.Thread+"\x00")
+	told, err := kv.ListJSON[store.ViewContext](tx, "view_contexts", t.Thread+"\x00")
 	told = slices.DeleteFunc(told, func(c store.ViewContext) bool { return c.User != t.By.User })
 	if err != nil || len(told) == 0 {
 		return err
