@@ -56,7 +56,6 @@ import (
 	"nize/mcp/index"
 	"nize/mcp/native"
 	"nize/mcp/native/chart"
-	documenttools "nize/mcp/native/documents"
 	"nize/mcp/native/filetext"
 	"nize/mcp/native/planusage"
 	"nize/mcp/native/web"
@@ -176,7 +175,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d := &Daemon{opt: opt, log: opt.Log, now: opt.Now, bots: &bots.Registry{}}
 	d.started = opt.Now()
 	d.transport, d.memory = newTransport(), monitor.NewMemory()
-	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log, Says: func() string { return api.Version + " " + where(d) },
+	d.dir = &backup.Directory{Path: opt.DataDir, New: opt.New, Database: opt.Database, Buckets: Buckets(), Env: opt.Env, Now: opt.Now, Log: opt.Log, Says: func() string { return api.Version + " " + where(d) },
 		Standby: func(owner func(context.Context) (standby.Owner, error), all func(context.Context) ([]api.Replica, error)) (func(), error) {
 			return standBy(d, owner, all)
 		}}
@@ -276,10 +275,10 @@ func (d *Daemon) wire() {
 	d.programs = programsParts{db: d.db, config: d.config, now: d.now, log: d.log}
 	d.programs.servers = d.programs.newServers(gate, d.tracer.Traceparent)
 	d.native.documents = documents.New(documents.Options{
-		Store: d.db, People: d.db, Projects: d.db, Chats: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "documents"),
+		DB: d.db, People: d.db, Projects: d.db, Chats: d.db, Config: d.config, Now: d.now, Log: d.log.With("component", "documents"),
 		Names: func(ctx context.Context) (map[string]string, error) { return d.directory.Names(ctx) },
 	})
-	ownTools := append(documenttools.Tools(d.native.documents),
+	ownTools := append(d.native.documents.Module().Tools,
 		web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
 		planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
 		chart.Tool(),
@@ -454,7 +453,11 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("sign-ins", d.ops.signin.Run)
 	keep("traces", d.tracer.Run)
 	keep("extensions", d.native.extensions.Run)
-	keep("documents", d.native.documents.Run)
+	for _, m := range d.ops.modules() {
+		if m.Run != nil {
+			keep(m.Name, m.Run)
+		}
+	}
 	keep("database", func(ctx context.Context) error { return d.dir.Hold(ctx, advertised(d)) })
 	if err := d.pool.Start(work); err != nil {
 		return err

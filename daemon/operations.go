@@ -119,7 +119,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.entries = &fileconfig.Applier{Store: d.db, Open: d.openProvider, Router: d.router, Directory: d.directory, CheckPattern: d.native.CheckPattern, Env: d.opt.Env, Now: d.now}
 	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: guarded(d.db), Router: d.router, Directory: d.directory, Now: d.now}
 	o.documents = d.native.documents
-	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Now: d.now}
+	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Documents: o.documents, Now: d.now}
 	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.plans = &plans.Plans{Store: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}
@@ -145,7 +145,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, BuiltIn: d.gateway.BuiltinHooks, Servers: o.servers, Directory: d.directory, Config: d.config}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
-	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Documents: d.db, Users: o.users, Feedback: d.gateway.Feedback}
+	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Modules: o.modules(), Users: o.users, Feedback: d.gateway.Feedback}
 	o.links = &people.Links{Store: d.db, Users: d.db, Directory: d.directory, Joined: d.hooks.Reload, Log: d.log}
 	origin := func(r *http.Request) string { return d.hosts.Load().origin(r) }
 	widgets := func() string { return d.hosts.Load().widgets }
@@ -255,6 +255,11 @@ func (d *Daemon) newCommands() *commands.Commands {
 // mount registers each operation of daemon/api with its function; a test finds missing
 // ones.
 func (o *operations) mount(m *mux.Mux) {
+	for _, one := range o.modules() {
+		if one.Operations != nil {
+			one.Operations(m)
+		}
+	}
 	mux.Handle(m, api.ListAgents, o.agents.List)
 	mux.Handle(m, api.RemoveAgent, o.agents.Remove)
 	mux.Handle(m, api.PutAgent, o.agents.Put)
@@ -317,12 +322,6 @@ func (o *operations) mount(m *mux.Mux) {
 	mux.Handle(m, api.RemoveDeclaration, o.credentials.RemoveDeclaration)
 	mux.Handle(m, api.LoginDeclared, o.connect.BeginDeclared)
 	mux.Handle(m, api.Doctor, o.doctor.Examine)
-	mux.HandleUpload(m, api.AddDocument, o.documents.Add)
-	mux.Handle(m, api.ListDocuments, o.documents.List)
-	mux.Handle(m, api.EraseDocuments, o.documents.Erase)
-	mux.Handle(m, api.GetDocument, o.documents.Get)
-	mux.Handle(m, api.RemoveDocument, o.documents.Remove)
-	mux.Handle(m, api.SearchDocuments, o.documents.Search)
 	mux.Handle(m, api.ListDomains, o.tools.ListDomains)
 	mux.Handle(m, api.BrowseDomain, o.tools.BrowseDomain)
 	mux.Handle(m, api.ListGrants, o.grants.List)

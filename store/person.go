@@ -82,14 +82,19 @@ type Leavers interface {
 	RemoveUser(ctx context.Context, by Caller, user string) error
 	// ForgetUser removes the user if they still exist, and erases all their stored data
 	// except numbers: conversations, arguments and results of their calls, their names and
-	// words elsewhere, and their part of the audit trail. It works in small transactions;
-	// after an interruption the next call continues. It returns ErrNotFound if there was
-	// never such a user, or everything is erased.
-	ForgetUser(ctx context.Context, by Caller, user string) (Forgotten, error)
+	// words elsewhere, and their part of the audit trail. erase, if not nil, erases what other
+	// packages store about the user, by all of the user's ids, before the audit trail is
+	// erased. It works in small transactions; after an interruption the next call continues,
+	// and calls erase again. It returns ErrNotFound if there was never such a user, or
+	// everything is erased.
+	ForgetUser(ctx context.Context, by Caller, user string, erase Eraser) (Forgotten, error)
 	// RemovedUser reports whether the id belongs to a user who was removed but not
 	// forgotten, and returns all ids of that user.
 	RemovedUser(ctx context.Context, user string) (ids []string, ok bool, err error)
 }
+
+// Eraser erases records of a user and counts them in f.
+type Eraser func(ctx context.Context, ids []string, f *Forgotten) error
 
 // Forgotten counts erased records.
 type Forgotten struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/daemon"
 	"nize/daemon/backup"
 )
 
@@ -38,7 +39,7 @@ func runCopy(ctx context.Context, c *cli.Command) error {
 		if at == "" || c.Args().Present() {
 			return fmt.Errorf("copy needs --from URL --to URL, each a data directory or postgres://…; %w", errUsage)
 		}
-		d := &backup.Directory{Env: opt.Env, Now: time.Now, Log: logger(os.Stderr, opt)}
+		d := &backup.Directory{Buckets: daemon.Buckets(), Env: opt.Env, Now: time.Now, Log: logger(os.Stderr, opt)}
 		if strings.Contains(at, "://") && !strings.HasPrefix(at, "file://") {
 			if d.Database, err = serverOf("--"+flag, at); err != nil {
 				return err

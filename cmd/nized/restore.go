@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"nize/daemon"
 	"nize/daemon/backup"
 )
 
@@ -34,7 +35,7 @@ func runRestore(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	opt.Log, opt.Now = logger(os.Stderr, opt), time.Now
-	said, err := (&backup.Directory{Path: opt.DataDir, Database: opt.Database, Env: opt.Env, Now: opt.Now, Log: opt.Log}).Restore(ctx, c.Args().First(), c.Bool("keep-access"))
+	said, err := (&backup.Directory{Path: opt.DataDir, Database: opt.Database, Buckets: daemon.Buckets(), Env: opt.Env, Now: opt.Now, Log: opt.Log}).Restore(ctx, c.Args().First(), c.Bool("keep-access"))
 	if err != nil {
 		return fmt.Errorf("restoring %s: %w", c.Args().First(), err)
 	}

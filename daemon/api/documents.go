@@ -1,10 +1,23 @@
 package api
 
-import "nize/store/document"
+import "time"
+
+// Document is a document without its text.
+type Document struct {
+	ID      string    `json:"id"`
+	Scope   string    `json:"scope"` // user:ID, team:TEAM or project:ID
+	Name    string    `json:"name"`
+	Type    string    `json:"type"` // media type of the file that it was read from
+	Size    int64     `json:"size"` // bytes of its text
+	Pages   int       `json:"pages"`
+	Lines   int       `json:"lines"`
+	By      string    `json:"by,omitempty"` // the user who saved it
+	Created time.Time `json:"created"`
+}
 
 // DocumentView is a document, with the names of its owner and of the person who saved it.
 type DocumentView struct {
-	document.Document
+	Document
 	ScopeName string `json:"scope_name"` // user, team:TEAM or project:NAME
 	ByName    string `json:"by_name,omitempty"`
 }
@@ -54,8 +67,12 @@ type SearchDocumentsRequest struct {
 
 // DocumentHit is a matching line.
 type DocumentHit struct {
-	document.Hit
-	ScopeName string `json:"scope_name"`
+	Document
+	Page      int     `json:"page"`
+	Line      int     `json:"line"` // 0 if only the name matches
+	Text      string  `json:"text,omitempty"`
+	Score     float64 `json:"score"`
+	ScopeName string  `json:"scope_name"`
 }
 
 // RemoveDocument removes a document.

@@ -18,7 +18,11 @@ import (
 type Projects struct {
 	Store     project.Projects
 	Directory *people.Directory
-	Now       func() time.Time
+	// Documents are deleted with their project.
+	Documents interface {
+		EraseProject(ctx context.Context, id string) error
+	}
+	Now func() time.Time
 }
 
 // Find returns a project by its name or id. Members get ErrNotFound unless they belong to
@@ -178,7 +182,10 @@ func (p *Projects) Remove(ctx context.Context, by store.Caller, req api.ProjectR
 	if err != nil {
 		return none, err
 	}
-	return none, p.Store.DeleteProject(ctx, by, one.ID)
+	if err := p.Store.DeleteProject(ctx, by, one.ID); err != nil {
+		return none, err
+	}
+	return none, p.Documents.EraseProject(ctx, one.ID)
 }
 
 // Keys returns a project's keys.

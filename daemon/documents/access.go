@@ -9,25 +9,23 @@ import (
 
 	"nize/mcp/native"
 	"nize/store"
-	"nize/store/document"
 	"nize/store/project"
 )
 
-// reader is somebody, with what they may read: their own documents, those of the
-// teams in which they are, and those of their projects. A project's programs have
-// its own and no other. This is decided here alone.
+// reader is a caller with the scopes that they may read: their own, their teams', and their
+// projects'. The programs of a project read only the project's. Nothing else decides this.
 type reader struct {
 	by     store.Caller
-	scopes []document.Scope
-	names  map[document.Scope]string
-	team   document.Scope // in which they act; "" where they are in none
-	// projects are those that they may name; admins any.
+	scopes []Scope
+	names  map[Scope]string
+	team   Scope // in which they act; "" if they are in none
+	// projects are those that they belong to, by name.
 	projects map[string]project.Project
 }
 
-// readerOf says who reads. team is where they act.
+// readerOf returns the reader for a caller who acts in a team.
 func (d *Documents) readerOf(ctx context.Context, by store.Caller, team string) (*reader, error) {
-	r := &reader{by: by, names: map[document.Scope]string{}, projects: map[string]project.Project{}}
+	r := &reader{by: by, names: map[Scope]string{}, projects: map[string]project.Project{}}
 	all, err := d.Projects.ListProjects(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing projects: %w", err)
@@ -36,7 +34,7 @@ func (d *Documents) readerOf(ctx context.Context, by store.Caller, team string) 
 		for _, p := range all {
 			if p.ID == id {
 				r.projects[p.Name] = p
-				r.add(document.ScopeOf(document.Project, id), "project:"+p.Name)
+				r.add(ScopeOf(Project, id), "project:"+p.Name)
 			}
 		}
 		return r, nil
@@ -46,14 +44,14 @@ func (d *Documents) readerOf(ctx context.Context, by store.Caller, team string) 
 		return nil, fmt.Errorf("reading user %s: %w", by.User, err)
 	}
 	for _, id := range append([]string{u.ID}, u.Aliases...) {
-		r.add(document.ScopeOf(document.User, id), document.User)
+		r.add(ScopeOf(User, id), User)
 	}
 	members, err := d.People.ListMembers(ctx, "", u.ID)
 	if err != nil {
 		return nil, fmt.Errorf("listing memberships: %w", err)
 	}
 	for _, m := range members {
-		scope := document.ScopeOf(document.Team, m.Team)
+		scope := ScopeOf(Team, m.Team)
 		r.add(scope, string(scope))
 		if m.Team == team || len(members) == 1 {
 			r.team = scope
@@ -61,38 +59,38 @@ func (d *Documents) readerOf(ctx context.Context, by store.Caller, team string) 
 	}
 	for _, p := range all {
 		if p.Owner == u.ID || slices.Contains(p.Members, u.ID) {
-			r.add(document.ScopeOf(document.Project, p.ID), "project:"+p.Name)
+			r.add(ScopeOf(Project, p.ID), "project:"+p.Name)
 			r.projects[p.Name] = p
 		}
 	}
 	return r, nil
 }
 
-func (r *reader) add(scope document.Scope, name string) {
+func (r *reader) add(scope Scope, name string) {
 	if _, ok := r.names[scope]; !ok {
 		r.scopes = append(r.scopes, scope)
 	}
 	r.names[scope] = name
 }
 
-// own is where what they save goes if they say nothing.
-func (r *reader) own() document.Scope { return r.scopes[0] }
+// own returns the scope of a document that is saved without one.
+func (r *reader) own() Scope { return r.scopes[0] }
 
-// scope is what somebody calls one, of those that are theirs.
-func (r *reader) scope(text string) (document.Scope, error) {
+// scope returns the scope that the caller names, if they may read it.
+func (r *reader) scope(text string) (Scope, error) {
 	kind, name, _ := strings.Cut(text, ":")
 	switch {
 	case len(r.scopes) == 0:
 		return "", store.ErrNotFound
-	case text == "", text == document.User && r.own().Kind() == document.User:
+	case text == "", text == User && r.own().Kind() == User:
 		return r.own(), nil
-	case text == document.Team && r.team != "":
+	case text == Team && r.team != "":
 		return r.team, nil
-	case text == document.Project && len(r.projects) == 1:
+	case text == Project && len(r.projects) == 1:
 		for _, p := range r.projects {
-			return document.ScopeOf(document.Project, p.ID), nil
+			return ScopeOf(Project, p.ID), nil
 		}
-	case (kind == document.Team || kind == document.Project) && name != "":
+	case (kind == Team || kind == Project) && name != "":
 		var names []string
 		for scope, known := range r.names {
 			if known == text {
@@ -113,43 +111,43 @@ func (r *reader) scope(text string) (document.Scope, error) {
 	return "", store.Mark(fmt.Errorf("%q is no scope of yours; those are: %s", text, strings.Join(names, ", ")), store.ErrInvalid)
 }
 
-// within are the scopes of a list: one, or all.
-func (r *reader) within(text string) ([]document.Scope, error) {
+// within returns the scopes of a list: the one named, all of a kind, or all.
+func (r *reader) within(text string) ([]Scope, error) {
 	if text == "" {
 		return r.scopes, nil
 	}
-	if kind := document.Scope(text).Kind(); text == kind { // all of a kind
-		list := slices.DeleteFunc(slices.Clone(r.scopes), func(s document.Scope) bool { return s.Kind() != kind })
+	if kind := Scope(text).Kind(); text == kind { // all of a kind
+		list := slices.DeleteFunc(slices.Clone(r.scopes), func(s Scope) bool { return s.Kind() != kind })
 		if len(list) > 0 {
 			return list, nil
 		}
 	}
 	scope, err := r.scope(text)
-	return []document.Scope{scope}, err
+	return []Scope{scope}, err
 }
 
-// mayRemove says whether they may remove a document that they may read: their own,
-// one that they saved, and as an admin or the owner of its project any.
-func (r *reader) mayRemove(d document.Document) bool {
-	if r.by.IsAdmin() || d.By == r.by.User || d.Scope.Kind() == document.User {
+// mayRemove reports whether the reader may remove a document that they may read: they own or
+// saved it, or they are an admin or the owner of its project.
+func (r *reader) mayRemove(d Document) bool {
+	if r.by.IsAdmin() || d.By == r.by.User || d.Scope.Kind() == User {
 		return true
 	}
 	for _, p := range r.projects {
-		if document.ScopeOf(document.Project, p.ID) == d.Scope && (p.Owner == r.by.User || project.Actor(p.ID) == r.by.User) {
+		if ScopeOf(Project, p.ID) == d.Scope && (p.Owner == r.by.User || project.Actor(p.ID) == r.by.User) {
 			return true
 		}
 	}
 	return false
 }
 
-// find finds one of theirs by its id, or by a name that only one has.
-func (d *Documents) find(ctx context.Context, r *reader, which string) (none document.Document, err error) {
+// find returns a document of the reader by its id, or by its name if that is unique.
+func (d *Documents) find(ctx context.Context, r *reader, which string) (none Document, err error) {
 	if store.ValidID(which) {
-		if one, err := d.Store.GetDocument(ctx, r.scopes, which); !errors.Is(err, store.ErrNotFound) {
+		if one, err := d.store.Get(ctx, r.scopes, which); !errors.Is(err, store.ErrNotFound) {
 			return one, err
 		}
 	}
-	all, err := d.Store.ListDocuments(ctx, r.scopes)
+	all, err := d.store.List(ctx, r.scopes)
 	if err != nil {
 		return none, err
 	}
@@ -169,5 +167,5 @@ func (d *Documents) find(ctx context.Context, r *reader, which string) (none doc
 	return none, store.Mark(fmt.Errorf("several documents are called %q; say which by id: %s", which, strings.Join(ids, ", ")), store.ErrInvalid)
 }
 
-// callerOf is who a tool runs for.
+// callerOf returns the caller for whom a tool runs.
 func callerOf(c native.Context) store.Caller { return store.Caller{User: c.Owner()} }

@@ -12,11 +12,9 @@ import (
 
 	"nize/daemon/api"
 	"nize/mcp/native"
-	"nize/mcp/native/documents"
 	"nize/mcp/native/filetext"
 	"nize/store"
 	"nize/store/database/databasetest"
-	"nize/store/document"
 	"nize/store/project"
 )
 
@@ -44,6 +42,10 @@ func (fixture) ListMembers(_ context.Context, _, user string) ([]store.Membershi
 
 func (fixture) ListProjects(context.Context) ([]project.Project, error) {
 	return []project.Project{{ID: "P1", Name: "sales", Owner: "ann", Members: []string{"ben"}}, {ID: "P2", Name: "other", Owner: "eve"}}, nil
+}
+
+func (fixture) GetProject(_ context.Context, id string) (project.Project, error) {
+	return project.Project{}, store.ErrNotFound
 }
 
 func (fixture) Turns(context.Context, string) ([]store.Turn, error) {
@@ -74,7 +76,7 @@ func (c config) Get(_, key string) string {
 
 func open(t *testing.T) *Documents {
 	return New(Options{
-		Store: databasetest.Open(t), People: fixture{}, Projects: fixture{}, Chats: fixture{}, Config: config{"limits.documents.size": "1024"},
+		DB: databasetest.Open(t, Buckets...), People: fixture{}, Projects: fixture{}, Chats: fixture{}, Config: config{"limits.documents.size": "1024"},
 		Names: func(context.Context) (map[string]string, error) { return nil, nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -91,8 +93,8 @@ func of(who string) native.Context {
 func TestAccess(t *testing.T) {
 	d, ctx := open(t), t.Context()
 	ids := map[string]string{}
-	for name, scope := range map[string]document.Scope{"ann's": "user:ann", "anna's": "user:anna", "ben's": "user:ben", "team's": "team:slack:T1", "other team's": "team:slack:T2", "sales'": "project:P1", "other's": "project:P2"} {
-		one, err := d.Store.PutDocument(ctx, store.Caller{User: "ann"}, document.Document{Scope: scope, Name: name}, []string{"word"}, document.Limits{Count: 9, Stored: 1 << 20})
+	for name, scope := range map[string]Scope{"ann's": "user:ann", "anna's": "user:anna", "ben's": "user:ben", "team's": "team:slack:T1", "other team's": "team:slack:T2", "sales'": "project:P1", "other's": "project:P2"} {
+		one, err := d.store.Put(ctx, store.Caller{User: "ann"}, Document{Scope: scope, Name: name}, []string{"word"}, Limits{Count: 9, Stored: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,8 +105,8 @@ func TestAccess(t *testing.T) {
 		"project:P1": {"sales'"}, "project:P2": {"other's"}, "project:P9": nil,
 	} {
 		var listed, found, got []string
-		all, err := d.ListFor(ctx, of(who), "")
-		hits, searchErr := d.SearchFor(ctx, of(who), "word", 100)
+		all, err := d.listFor(ctx, of(who), "")
+		hits, searchErr := d.searchFor(ctx, of(who), "word", 100)
 		if err != nil || searchErr != nil {
 			t.Fatal(err, searchErr)
 		}
@@ -116,7 +118,7 @@ func TestAccess(t *testing.T) {
 		}
 		for name, id := range ids {
 			for _, which := range []string{name, id} {
-				one, err := d.FindFor(ctx, of(who), which)
+				one, err := d.findFor(ctx, of(who), which)
 				if err == nil && one.ID == id {
 					got = append(got, name)
 				} else if !errors.Is(err, store.ErrNotFound) {
@@ -151,27 +153,27 @@ func TestSave(t *testing.T) {
 	d, ctx := open(t), t.Context()
 	for _, c := range []struct {
 		who  string
-		r    documents.SaveRequest
+		r    saveRequest
 		want string // its scope and name, or what is wrong
 	}{
-		{"ann", documents.SaveRequest{Name: "x.md", Content: "x"}, "user:ann x.md"},
-		{"ann", documents.SaveRequest{Name: "x.md", Content: "x", Scope: "team"}, "team:slack:T1 x.md"},
-		{"ann", documents.SaveRequest{Name: "x.md", Content: "x", Scope: "project:sales"}, "project:P1 x.md"},
-		{"ann", documents.SaveRequest{Name: "x.md", Content: "x", Scope: "project:other"}, "not found"},
-		{"ann", documents.SaveRequest{Name: "x.md", Content: "x", Scope: "team:slack:T2"}, "not found"},
-		{"ann", documents.SaveRequest{Name: "x.md", Content: "x", Scope: "user:ben"}, "is no scope of yours"},
-		{"project:P1", documents.SaveRequest{Name: "x.md", Content: "x"}, "project:P1 x.md"},
-		{"project:P1", documents.SaveRequest{Name: "x.md", Content: "x", Scope: "user"}, "is no scope of yours"},
-		{"project:P9", documents.SaveRequest{Name: "x.md", Content: "x"}, "not found"},
-		{"ann", documents.SaveRequest{Name: "x.md", Content: strings.Repeat("x", 1025)}, "a document has at most 1KiB"},
-		{"ann", documents.SaveRequest{Attachment: "a.txt"}, "user:ann a.txt"},
-		{"ann", documents.SaveRequest{Attachment: "F1", Name: "b"}, "user:ann b.txt"},
-		{"ann", documents.SaveRequest{Attachment: "b.txt"}, "did you mean a.txt?"},
-		{"ann", documents.SaveRequest{Attachment: "private.txt"}, "not found"},
-		{"ben", documents.SaveRequest{Attachment: "private.txt"}, "user:ben private.txt"},
-		{"ann", documents.SaveRequest{Attachment: "gone.pdf"}, "is not kept; attach it again"},
+		{"ann", saveRequest{Name: "x.md", Content: "x"}, "user:ann x.md"},
+		{"ann", saveRequest{Name: "x.md", Content: "x", Scope: "team"}, "team:slack:T1 x.md"},
+		{"ann", saveRequest{Name: "x.md", Content: "x", Scope: "project:sales"}, "project:P1 x.md"},
+		{"ann", saveRequest{Name: "x.md", Content: "x", Scope: "project:other"}, "not found"},
+		{"ann", saveRequest{Name: "x.md", Content: "x", Scope: "team:slack:T2"}, "not found"},
+		{"ann", saveRequest{Name: "x.md", Content: "x", Scope: "user:ben"}, "is no scope of yours"},
+		{"project:P1", saveRequest{Name: "x.md", Content: "x"}, "project:P1 x.md"},
+		{"project:P1", saveRequest{Name: "x.md", Content: "x", Scope: "user"}, "is no scope of yours"},
+		{"project:P9", saveRequest{Name: "x.md", Content: "x"}, "not found"},
+		{"ann", saveRequest{Name: "x.md", Content: strings.Repeat("x", 1025)}, "a document has at most 1KiB"},
+		{"ann", saveRequest{Attachment: "a.txt"}, "user:ann a.txt"},
+		{"ann", saveRequest{Attachment: "F1", Name: "b"}, "user:ann b.txt"},
+		{"ann", saveRequest{Attachment: "b.txt"}, "did you mean a.txt?"},
+		{"ann", saveRequest{Attachment: "private.txt"}, "not found"},
+		{"ben", saveRequest{Attachment: "private.txt"}, "user:ben private.txt"},
+		{"ann", saveRequest{Attachment: "gone.pdf"}, "is not kept; attach it again"},
 	} {
-		one, err := d.SaveFor(ctx, of(c.who), c.r)
+		one, err := d.saveFor(ctx, of(c.who), c.r)
 		got := string(one.Scope) + " " + one.Name
 		if err != nil {
 			got = err.Error()

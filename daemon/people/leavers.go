@@ -6,20 +6,16 @@ import (
 	"fmt"
 
 	"nize/daemon/api"
+	"nize/daemon/module"
 	"nize/store"
-	"nize/store/document"
 )
 
 // Leavers implements the operations that remove, erase and export a person.
 type Leavers struct {
 	Store   leaverStore
 	Records RecordStore
-	// Documents are people's stored documents.
-	Documents interface {
-		ListDocuments(ctx context.Context, scopes []document.Scope) ([]document.Document, error)
-		ReadPages(ctx context.Context, d document.Document, from int, do func(document.Page) error) error
-	}
-	Users *Users
+	Modules []module.Module // which store more about people
+	Users   *Users
 	// Feedback is what the index learned from people's searches.
 	Feedback interface {
 		DropSearches(users ...string)
@@ -73,11 +69,24 @@ func (l *Leavers) Forget(ctx context.Context, by store.Caller, req api.ForgetUse
 		return none, err
 	}
 	l.Feedback.DropSearches(append([]string{u.ID}, u.Aliases...)...)
-	f, err := l.Store.ForgetUser(ctx, by, u.ID)
+	f, err := l.Store.ForgetUser(ctx, by, u.ID, l.erase)
 	if err != nil {
 		return none, fmt.Errorf("forgetting %s: %w", req.ID, err)
 	}
 	return f, l.Feedback.Load(ctx)
+}
+
+// erase implements [store.Eraser] over the modules.
+func (l *Leavers) erase(ctx context.Context, users []string, f *store.Forgotten) error {
+	for _, m := range l.Modules {
+		if m.Erase == nil {
+			continue
+		}
+		if err := m.Erase(ctx, users, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Export sends all data about a person, except secrets. Exporting one's own data needs no
@@ -97,30 +106,12 @@ func (l *Leavers) Export(ctx context.Context, by store.Caller, req api.ExportUse
 	if err := e.export(ctx, l.Users.Directory.Memberships); err != nil {
 		return err
 	}
-	return l.exportDocuments(ctx, e)
-}
-
-// exportDocuments sends a person's own documents page by page, since a whole one may exceed
-// a line.
-func (l *Leavers) exportDocuments(ctx context.Context, e *exporter) error {
-	var scopes []document.Scope
-	for _, id := range e.known() {
-		scopes = append(scopes, document.ScopeOf(document.User, id))
-	}
-	all, err := l.Documents.ListDocuments(ctx, scopes)
-	if err := putAll(e, "document", all, err, nil); err != nil {
-		return err
-	}
-	for _, d := range all {
-		err := l.Documents.ReadPages(ctx, d, 1, func(p document.Page) error {
-			return e.put("document_page", struct {
-				Document string `json:"document"`
-				Page     int    `json:"page"`
-				Text     string `json:"text"`
-			}{d.ID, p.Number, p.Text})
-		})
-		if err != nil && !errors.Is(err, store.ErrNotFound) { // removed in the meantime
-			return fmt.Errorf("exporting the document %s: %w", d.ID, err)
+	for _, m := range l.Modules {
+		if m.Export == nil {
+			continue
+		}
+		if err := m.Export(ctx, e.known(), e.put); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"nize/daemon/documents"
 	"nize/store"
-	"nize/store/document"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -216,12 +216,12 @@ func (b *bench) documents(ctx context.Context) (err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("making a directory: %w", err)
 	}
-	db, err := openStore(ctx, dir)
+	disk, err := openStore(ctx, dir, documents.Buckets...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close(), os.RemoveAll(dir)) }()
-	random := rand.New(rand.NewPCG(1, 2))
+	defer func() { err = errors.Join(err, disk.Close(), os.RemoveAll(dir)) }()
+	db, random := documents.Over(disk), rand.New(rand.NewPCG(1, 2))
 	words := make([]string, documentWords)
 	for i := range words {
 		word := make([]byte, 3+random.IntN(7))
@@ -230,7 +230,7 @@ func (b *bench) documents(ctx context.Context) (err error) {
 		}
 		words[i] = string(word)
 	}
-	by, scope := store.Caller{User: "ann", Surface: store.OnCLI}, document.ScopeOf(document.Team, "local")
+	by, scope := store.Caller{User: "ann", Surface: store.OnCLI}, documents.ScopeOf(documents.Team, "local")
 	began := time.Now()
 	var writers sync.WaitGroup
 	numbers, failed := make(chan int), make(chan error, 4) // one for each writer
@@ -242,8 +242,8 @@ func (b *bench) documents(ctx context.Context) (err error) {
 				for i := 0; text.Len() < documentSize; i++ {
 					text.WriteString(words[often.Uint64()] + " \n"[min(i%12/11, 1):][:1])
 				}
-				d := document.Document{Scope: scope, Name: fmt.Sprintf("document %d", n), Type: "text/plain"}
-				if _, err := db.PutDocument(ctx, by, d, document.Split(text.String()), document.Limits{Count: documentCount, Stored: 1 << 40}); err != nil {
+				d := documents.Document{Scope: scope, Name: fmt.Sprintf("document %d", n), Type: "text/plain"}
+				if _, err := db.Put(ctx, by, d, documents.Split(text.String()), documents.Limits{Count: documentCount, Stored: 1 << 40}); err != nil {
 					failed <- err
 					return
 				}
@@ -257,7 +257,7 @@ func (b *bench) documents(ctx context.Context) (err error) {
 			return err
 		}
 		if n%32 == 31 {
-			if err := db.MergeDocuments(ctx, scope); err != nil {
+			if err := db.Merge(ctx, scope); err != nil {
 				return err
 			}
 		}
@@ -271,7 +271,7 @@ func (b *bench) documents(ctx context.Context) (err error) {
 	took, err := searches(queries*3, func(int) (time.Duration, error) {
 		query := words[often.Uint64()] + " " + words[often.Uint64()] + " " + words[often.Uint64()]
 		begin := time.Now()
-		_, err := db.SearchDocuments(ctx, []document.Scope{scope}, query, 10)
+		_, err := db.Search(ctx, []documents.Scope{scope}, query, 10)
 		return time.Since(begin), err
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"nize/daemon/api"
 	"nize/store"
 	"nize/store/database"
+	"nize/store/kv"
 	"nize/store/seal"
 )
 
@@ -51,12 +52,12 @@ func (b *bench) trail(ctx context.Context) (err error) {
 	return b.pruneTrail(ctx, dir, of)
 }
 
-func openStore(ctx context.Context, dir string) (*database.DB, error) {
+func openStore(ctx context.Context, dir string, modules ...kv.Bucket) (*database.DB, error) {
 	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
 	if err != nil {
 		return nil, fmt.Errorf("opening the key: %w", err)
 	}
-	return database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master})
+	return database.Open(ctx, database.Options{Path: filepath.Join(dir, "nize.db"), Master: master, Buckets: modules})
 }
 
 // writeTrail appends the events in the form that calls of tools leave.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/document"
 	"nize/store/kv"
 	"nize/store/project"
 )
@@ -65,7 +64,7 @@ func (p Projects) ListProjects(ctx context.Context) ([]project.Project, error) {
 
 // DeleteProject implements [project.Projects].
 func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string) error {
-	err := p.db.Update(ctx, "removing project "+id, func(tx kv.Tx) error {
+	return p.db.Update(ctx, "removing project "+id, func(tx kv.Tx) error {
 		if _, err := tx.Get(projects.Bucket, []byte(id)); err != nil {
 			return err
 		}
@@ -100,10 +99,6 @@ func (p Projects) DeleteProject(ctx context.Context, by store.Caller, id string)
 		tx.Change(store.Change{Kind: projects.Kind, ID: id})
 		return tx.Event(by, store.Event{Kind: "project.delete", Subject: id}, nil)
 	})
-	if err == nil { // if interrupted, PruneDocuments deletes the rest
-		_, err = EraseDocuments(ctx, p.db, document.ScopeOf(document.Project, id))
-	}
-	return err
 }
 
 // PutKey implements [project.Projects].

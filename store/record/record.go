@@ -36,11 +36,6 @@
 //	plans           id              JSON
 //	plan_assignments  subject       JSON
 //	plan_messages   counter 0 month JSON: the number, and the newest keys
-//	documents       scope 0 id      sealed JSON
-//	document_pages  scope 0 id page sealed: its first line, its text
-//	document_savers u user          how many bytes of text they saved; "counted" exists once documents of earlier versions are included
-//	document_scopes scope           sealed JSON: the number of documents, and the segments of their index
-//	document_index  see documentindex.go; sealed
 //	renderers       tool            JSON
 //	link_keys       keys            sealed JSON list: keys that sign links, newest first
 //	wishes          sorted words    JSON: an unmet request, counted by day
@@ -53,10 +48,10 @@ import "nize/store/kv"
 
 // Buckets are the buckets of this package. An engine creates them in a new database and in
 // one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "documents", "document_pages", "document_scopes", "document_savers", "document_index", "renderers", "wishes", "link_keys", "view_contexts", "view_states", "identity_secrets"}
+var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "renderers", "wishes", "link_keys", "view_contexts", "view_states", "identity_secrets"}
 
 // Sealed are the buckets with values stored by [kv.Tx.PutSealed].
-var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "documents", "document_pages", "document_scopes", "document_index", "link_keys", "view_states", "identity_secrets"}
+var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "link_keys", "view_states", "identity_secrets"}
 
 // ErrDamaged is returned if a stored record cannot be read: the file is damaged.
 var ErrDamaged = kv.ErrDamaged

@@ -210,7 +210,7 @@ func (e *env) peopleChanges(who store.Caller) []change {
 		{"Join", "user.join", func() error { return second(e.Join(ctx, who, secretOf("link"), store.Admin)) }},
 		{"Unlink", "user.unlink", func() error { return second(e.Unlink(ctx, who, who.User, "slack:T:Z")) }},
 		{"RemoveUser", "user.remove", func() error { return e.RemoveUser(ctx, who, named) }},
-		{"ForgetUser", "user.forget", func() error { return second(e.ForgetUser(ctx, who, named)) }},
+		{"ForgetUser", "user.forget", func() error { return second(e.ForgetUser(ctx, who, named, nil)) }},
 		{"EraseEvents", "audit.erase", func() error { return second(e.EraseEvents(ctx, who, u.ID)) }},
 	}
 }

@@ -72,7 +72,7 @@ func files(e *env) {
 	got := must(e.Turns(ctx, "t2"))(e)[1]
 	e.same(got.Earlier, turns[1].Earlier)
 	e.same(got.Files, turns[1].Files)
-	must(e.ForgetUser(ctx, ada, mia.ID))(e)
+	must(e.ForgetUser(ctx, ada, mia.ID, nil))(e)
 	has("t2", "a", 0)
 	has("t2", "c", 20)
 	list := must(e.Turns(ctx, "t2"))(e)

@@ -53,7 +53,7 @@ func forget(e *env) {
 		must(e.RecordFeedback(ctx, store.Feedback{Tool: "box:send", User: id, Words: []string{"mother"}}))(e)
 	}
 
-	f := must(e.ForgetUser(ctx, admin, mia.ID))(e)
+	f := must(e.ForgetUser(ctx, admin, mia.ID, nil))(e)
 	if f.Events == 0 {
 		e.Error("no event was erased")
 	}
@@ -64,10 +64,10 @@ func forget(e *env) {
 	}
 	must(e.Finish(ctx, store.System, runs.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: json.RawMessage(`{"said":"hermother"}`)}}))(e)
 	e.reopen()
-	f = must(e.ForgetUser(ctx, admin, mia.ID))(e) // asked again, for what ran
+	f = must(e.ForgetUser(ctx, admin, mia.ID, nil))(e) // asked again, for what ran
 	e.same(f.Calls, 1)
 	e.same(f.Running, 0)
-	e.is(last(e.ForgetUser(ctx, admin, mia.ID)), store.ErrNotFound)
+	e.is(last(e.ForgetUser(ctx, admin, mia.ID, nil)), store.ErrNotFound)
 	e.reopen()
 
 	var kept []any

@@ -243,7 +243,7 @@ func leavers(e *env) {
 	a := must(e.EnsureUser(ctx, "local:1", "A", store.Admin))(e)
 	b := must(e.EnsureUser(ctx, "local:2", "B", store.Member))(e)
 	e.is(e.RemoveUser(ctx, ada, a.ID), store.ErrRefused)
-	e.is(last(e.ForgetUser(ctx, ada, a.ID)), store.ErrRefused)
+	e.is(last(e.ForgetUser(ctx, ada, a.ID, nil)), store.ErrRefused)
 	e.is(e.RemoveUser(ctx, ada, "nobody"), store.ErrNotFound)
 	must(e.CreateToken(ctx, ada, e.newToken(b.ID, "cli", "one"), false))(e)
 	e.giveGrants(b.ID)

@@ -15,10 +15,10 @@ import (
 	"nize/store/seal"
 )
 
-// Open returns a new database, which is closed at the end of the test.
-func Open(t testing.TB) *database.DB {
+// Open returns a new database with the buckets of modules. It is closed at the end of the test.
+func Open(t testing.TB, modules ...kv.Bucket) *database.DB {
 	t.Helper()
-	db := OpenIn(t, t.TempDir())
+	db := OpenIn(t, t.TempDir(), modules...)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Errorf("closing the database of the test: %v", err)
@@ -29,15 +29,18 @@ func Open(t testing.TB) *database.DB {
 
 // OpenIn returns the database of a directory and creates it, with its key, if there is
 // none. The test closes it, and may open it again.
-func OpenIn(t testing.TB, dir string) *database.DB { return open(t, dir, nil) }
+func OpenIn(t testing.TB, dir string, modules ...kv.Bucket) *database.DB {
+	t.Helper()
+	return open(t, dir, nil, modules)
+}
 
-func open(t testing.TB, dir string, engine kv.Engine) *database.DB {
+func open(t testing.TB, dir string, engine kv.Engine, modules []kv.Bucket) *database.DB {
 	t.Helper()
 	master, err := seal.Open(filepath.Join(dir, "nize.key"), store.Secret{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, "nize.db"), Engine: engine, Master: master, Log: slog.New(slog.DiscardHandler)})
+	db, err := database.Open(t.Context(), database.Options{Path: filepath.Join(dir, "nize.db"), Engine: engine, Master: master, Buckets: modules, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +54,14 @@ type Away struct {
 }
 
 // OpenAway is OpenIn for a database that the test can make unavailable.
-func OpenAway(t testing.TB, dir string) (*database.DB, *Away) {
+func OpenAway(t testing.TB, dir string, modules ...kv.Bucket) (*database.DB, *Away) {
 	t.Helper()
 	file, err := bolt.Open(filepath.Join(dir, "nize.db"), bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &Away{Engine: file}
-	return open(t, dir, a), a
+	return open(t, dir, a, modules), a
 }
 
 // Set sets whether the database is unavailable.

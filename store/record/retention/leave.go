@@ -18,7 +18,7 @@ import (
 )
 
 // ForgetUser implements [store.Leavers].
-func (d Retention) ForgetUser(ctx context.Context, by store.Caller, user string) (store.Forgotten, error) {
+func (d Retention) ForgetUser(ctx context.Context, by store.Caller, user string, erase store.Eraser) (store.Forgotten, error) {
 	var f store.Forgotten
 	user = d.db.Alias(user)
 	if err := people.Over(d.db).RemoveUser(ctx, by, user); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -40,8 +40,10 @@ func (d Retention) ForgetUser(ctx context.Context, by store.Caller, user string)
 			return f, err
 		}
 	}
-	if f.Documents, err = record.EraseDocumentsOf(ctx, d.db, g.IDs); err != nil {
-		return f, err
+	if erase != nil {
+		if err := erase(ctx, g.IDs, &f); err != nil {
+			return f, err
+		}
 	}
 	for _, id := range g.IDs {
 		err := d.db.Write(ctx, "forgetting user "+user, func(t *commit.Tx) error {

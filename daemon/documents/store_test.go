@@ -1,4 +1,4 @@
-package record_test
+package documents
 
 import (
 	"context"
@@ -14,30 +14,30 @@ import (
 	"time"
 
 	"nize/store"
-	"nize/store/database"
 	"nize/store/database/databasetest"
-	"nize/store/document"
 	"nize/store/kv"
 )
 
 var (
 	ann     = store.Caller{User: "ann", Surface: store.OnCLI}
-	plenty  = document.Limits{Count: 100_000, Stored: 1 << 40}
-	annOnly = []document.Scope{"user:ann"}
+	plenty  = Limits{Count: 100_000, Stored: 1 << 40}
+	annOnly = []Scope{"user:ann"}
 )
 
-func save(t testing.TB, db *database.DB, scope document.Scope, name, text string) document.Document {
+func noProject(context.Context, string) (bool, error) { return false, nil }
+
+func save(t testing.TB, db Store, scope Scope, name, text string) Document {
 	t.Helper()
-	d, err := db.PutDocument(t.Context(), ann, document.Document{Scope: scope, Name: name, Type: "text/plain"}, document.Split(text), plenty)
+	d, err := db.Put(t.Context(), ann, Document{Scope: scope, Name: name, Type: "text/plain"}, Split(text), plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func found(t testing.TB, db *database.DB, scopes []document.Scope, query string) (names []string) {
+func found(t testing.TB, db Store, scopes []Scope, query string) (names []string) {
 	t.Helper()
-	hits, err := db.SearchDocuments(t.Context(), scopes, query, 10)
+	hits, err := db.Search(t.Context(), scopes, query, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,8 @@ func found(t testing.TB, db *database.DB, scopes []document.Scope, query string)
 
 func TestDocuments(t *testing.T) {
 	dir := t.TempDir()
-	db, ctx := databasetest.OpenIn(t, dir), t.Context()
+	disk, ctx := databasetest.OpenIn(t, dir, Buckets...), t.Context()
+	db := Over(disk)
 	long := strings.Repeat("nothing here\n", 2000) + "the Walrus sings\nend"
 	a := save(t, db, "user:ann", "tides.md", "# Tides\nThe sea rises twice a day.\n")
 	b := save(t, db, "user:ann", "long.txt", long)
@@ -60,7 +61,7 @@ func TestDocuments(t *testing.T) {
 	}
 	var text strings.Builder
 	lines := []int{}
-	if err := db.ReadPages(ctx, b, 1, func(p document.Page) error {
+	if err := db.ReadPages(ctx, b, 1, func(p Page) error {
 		text.WriteString(p.Text)
 		lines = append(lines, p.Line)
 		return nil
@@ -75,31 +76,31 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%q finds %q, want %q", query, got, want)
 		}
 	}
-	if got := found(t, db, []document.Scope{"user:ann", "team:slack:T1"}, "最大的动物"); !slices.Equal(got, []string{"鲸鱼:1:蓝鲸是最大的动物"}) {
+	if got := found(t, db, []Scope{"user:ann", "team:slack:T1"}, "最大的动物"); !slices.Equal(got, []string{"鲸鱼:1:蓝鲸是最大的动物"}) {
 		t.Errorf("%q", got)
 	}
-	if _, err := db.GetDocument(ctx, []document.Scope{"user:ben"}, a.ID); !errors.Is(err, store.ErrNotFound) {
+	if _, err := db.Get(ctx, []Scope{"user:ben"}, a.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("from another scope: %v", err)
 	}
-	if err := db.DeleteDocument(ctx, ann, a); err != nil {
+	if err := db.Delete(ctx, ann, a); err != nil {
 		t.Fatal(err)
 	}
 	if got := found(t, db, annOnly, "sea"); got != nil {
 		t.Errorf("deleted, and found: %q", got)
 	}
-	if _, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: "x"}, []string{"x"}, document.Limits{Count: 1, Stored: 1 << 20}); !errors.Is(err, store.ErrRefused) {
+	if _, err := db.Put(ctx, ann, Document{Scope: "user:ann", Name: "x"}, []string{"x"}, Limits{Count: 1, Stored: 1 << 20}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("one more than there may be: %v", err)
 	}
-	if _, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: "x"}, []string{"x"}, document.Limits{Count: 9, Stored: 100}); !errors.Is(err, store.ErrRefused) {
+	if _, err := db.Put(ctx, ann, Document{Scope: "user:ann", Name: "x"}, []string{"x"}, Limits{Count: 9, Stored: 100}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("more bytes than there may be: %v", err)
 	}
 	for _, name := range []string{"", " ", "a\nb", strings.Repeat("x", 201)} {
-		if _, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: name}, []string{"x"}, plenty); !errors.Is(err, store.ErrInvalid) {
+		if _, err := db.Put(ctx, ann, Document{Scope: "user:ann", Name: name}, []string{"x"}, plenty); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
 	// Nothing of it lies in the file in clear.
-	if err := db.Close(); err != nil {
+	if err := disk.Close(); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "nize.db"))
@@ -116,10 +117,10 @@ func TestDocuments(t *testing.T) {
 // TestDocumentIndex: whatever was merged, deleted or interrupted, a search finds what
 // reading every document would find.
 func TestDocumentIndex(t *testing.T) {
-	db := databasetest.Open(t)
+	db := Over(databasetest.Open(t, Buckets...))
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(1, 2))
-	have := map[string]document.Document{}
+	have := map[string]Document{}
 	texts := map[string]string{}
 	for i := range 300 {
 		var words []string
@@ -131,7 +132,7 @@ func TestDocumentIndex(t *testing.T) {
 		if i%7 == 3 {
 			name := fmt.Sprintf("d%03d", random.IntN(i))
 			if d, ok := have[name]; ok {
-				if err := db.DeleteDocument(ctx, ann, d); err != nil {
+				if err := db.Delete(ctx, ann, d); err != nil {
 					t.Fatal(err)
 				}
 				delete(have, name)
@@ -144,7 +145,7 @@ func TestDocumentIndex(t *testing.T) {
 				cancel()
 				merging = cut
 			}
-			if err := db.MergeDocuments(merging, "user:ann"); err != nil && merging == ctx {
+			if err := db.Merge(merging, "user:ann"); err != nil && merging == ctx {
 				t.Fatal(err)
 			}
 		}
@@ -159,7 +160,7 @@ func TestDocumentIndex(t *testing.T) {
 					want = append(want, name)
 				}
 			}
-			hits, err := db.SearchDocuments(ctx, annOnly, word, 1000)
+			hits, err := db.Search(ctx, annOnly, word, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,26 +177,26 @@ func TestDocumentIndex(t *testing.T) {
 	check()
 	for _, d := range have {
 		if d.Name < "d150" {
-			if err := db.DeleteDocument(ctx, ann, d); err != nil {
+			if err := db.Delete(ctx, ann, d); err != nil {
 				t.Fatal(err)
 			}
 			delete(have, d.Name)
 		}
 	}
 	check()
-	n, err := db.PruneDocuments(ctx, time.Now().Add(-time.Hour))
+	n, err := db.Prune(ctx, time.Now().Add(-time.Hour), noProject)
 	if err != nil || n != 0 {
 		t.Fatal(n, err)
 	}
 	check()
-	if n, err := db.EraseDocuments(ctx, ann, "user:ann"); err != nil || n != len(have) {
+	if n, err := db.Erase(ctx, ann, "user:ann"); err != nil || n != len(have) {
 		t.Fatalf("erased %d of %d: %v", n, len(have), err)
 	}
 	have = nil
 	check()
 	save(t, db, "project:none", "orphan", "x")
 	save(t, db, "user:ann", "old", "x")
-	if n, err := db.PruneDocuments(ctx, time.Now().Add(time.Hour)); err != nil || n != 2 {
+	if n, err := db.Prune(ctx, time.Now().Add(time.Hour), noProject); err != nil || n != 2 {
 		t.Errorf("pruned %d, %v", n, err)
 	}
 }
@@ -203,7 +204,7 @@ func TestDocumentIndex(t *testing.T) {
 // TestDocumentsAtOnce: while people save, remove and search, and the index is merged,
 // nobody finds what is gone, and in the end each finds what is there.
 func TestDocumentsAtOnce(t *testing.T) {
-	db, ctx := databasetest.Open(t), t.Context()
+	db, ctx := Over(databasetest.Open(t, Buckets...)), t.Context()
 	const writers, each = 4, 24
 	var at, merging sync.WaitGroup
 	over := make(chan struct{})
@@ -213,7 +214,7 @@ func TestDocumentsAtOnce(t *testing.T) {
 			case <-over:
 				return
 			default:
-				if err := db.MergeDocuments(ctx, "user:ann"); err != nil {
+				if err := db.Merge(ctx, "user:ann"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -222,7 +223,7 @@ func TestDocumentsAtOnce(t *testing.T) {
 	for w := range writers {
 		at.Go(func() {
 			for i := range each {
-				d, err := db.PutDocument(ctx, ann, document.Document{Scope: "user:ann", Name: fmt.Sprint(w, "-", i)}, []string{fmt.Sprintf("shared word%d", w)}, plenty)
+				d, err := db.Put(ctx, ann, Document{Scope: "user:ann", Name: fmt.Sprint(w, "-", i)}, []string{fmt.Sprintf("shared word%d", w)}, plenty)
 				if err != nil {
 					t.Error(err)
 					return
@@ -230,11 +231,11 @@ func TestDocumentsAtOnce(t *testing.T) {
 				if i%3 != 0 {
 					continue
 				}
-				if err := db.DeleteDocument(ctx, ann, d); err != nil {
+				if err := db.Delete(ctx, ann, d); err != nil {
 					t.Error(err)
 				}
-				hits, err := db.SearchDocuments(ctx, annOnly, fmt.Sprintf("word%d", w), 1000)
-				if err != nil || len(hits) != i-i/3 || slices.ContainsFunc(hits, func(h document.Hit) bool { return h.ID == d.ID }) {
+				hits, err := db.Search(ctx, annOnly, fmt.Sprintf("word%d", w), 1000)
+				if err != nil || len(hits) != i-i/3 || slices.ContainsFunc(hits, func(h Hit) bool { return h.ID == d.ID }) {
 					t.Errorf("writer %d finds %d after %d: %v", w, len(hits), i, err)
 				}
 			}
@@ -243,33 +244,34 @@ func TestDocumentsAtOnce(t *testing.T) {
 	at.Wait()
 	close(over)
 	merging.Wait()
-	if hits, err := db.SearchDocuments(ctx, annOnly, "shared", 1000); err != nil || len(hits) != writers*each*2/3 {
+	if hits, err := db.Search(ctx, annOnly, "shared", 1000); err != nil || len(hits) != writers*each*2/3 {
 		t.Errorf("%d found, want %d: %v", len(hits), writers*each*2/3, err)
 	}
 }
 
 // TestForgetDocuments: a person's own go with them, those of their team stay.
 func TestForgetDocuments(t *testing.T) {
-	db, ctx := databasetest.Open(t), t.Context()
+	disk, ctx := databasetest.Open(t, Buckets...), t.Context()
+	db := Over(disk)
 	admin := store.Caller{User: "ada", Role: store.Admin}
-	u, err := db.EnsureUser(ctx, "slack:T1:U1", "mia", store.Member)
+	u, err := disk.EnsureUser(ctx, "slack:T1:U1", "mia", store.Member)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := document.ScopeOf(document.User, u.ID)
+	own := ScopeOf(User, u.ID)
 	for i := range 40 { // some of them are in a segment of the index
 		save(t, db, own, fmt.Sprint("mine ", i), "my word")
 	}
-	if err := db.MergeDocuments(ctx, own); err != nil {
+	if err := db.Merge(ctx, own); err != nil {
 		t.Fatal(err)
 	}
 	save(t, db, own, "mine", "my word")
 	save(t, db, "team:slack:T1", "ours", "our word")
-	f, err := db.ForgetUser(ctx, admin, u.ID)
+	f, err := disk.ForgetUser(ctx, admin, u.ID, (&Documents{store: db}).Module().Erase)
 	if err != nil || f.Documents != 41 {
 		t.Fatalf("forgotten: %+v, %v", f, err)
 	}
-	err = db.View(ctx, "looking for what is left", func(r kv.Reader) (err error) {
+	err = disk.View(ctx, "looking for what is left", func(r kv.Reader) (err error) {
 		for _, bucket := range []string{"documents", "document_pages", "document_scopes", "document_index"} {
 			err = errors.Join(err, r.Each(bucket, []byte(own), nil, func(k, _ []byte) error { return fmt.Errorf("%s has %q", bucket, k) }))
 		}
@@ -278,7 +280,7 @@ func TestForgetDocuments(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if got := found(t, db, []document.Scope{own, "team:slack:T1"}, "word"); !slices.Equal(got, []string{"ours:1:our word"}) {
+	if got := found(t, db, []Scope{own, "team:slack:T1"}, "word"); !slices.Equal(got, []string{"ours:1:our word"}) {
 		t.Errorf("left: %q", got)
 	}
 }

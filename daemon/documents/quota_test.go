@@ -1,4 +1,4 @@
-package record_test
+package documents
 
 import (
 	"errors"
@@ -7,19 +7,18 @@ import (
 
 	"nize/store"
 	"nize/store/database/databasetest"
-	"nize/store/document"
 )
 
 // TestDocumentsPerPerson: a person's documents count for their own quota, in whatever
 // scope they are, until they are removed by whomever; another person's don't.
 func TestDocumentsPerPerson(t *testing.T) {
-	ctx, db := t.Context(), databasetest.Open(t)
+	ctx, db := t.Context(), Over(databasetest.Open(t, Buckets...))
 	ben, text := store.Caller{User: "ben"}, []string{strings.Repeat("x", 40)}
 	ann := store.Caller{User: "ann"}
-	put := func(by store.Caller, scope document.Scope, l document.Limits) (document.Document, error) {
-		return db.PutDocument(ctx, by, document.Document{Scope: scope, Name: "n"}, text, l)
+	put := func(by store.Caller, scope Scope, l Limits) (Document, error) {
+		return db.Put(ctx, by, Document{Scope: scope, Name: "n"}, text, l)
 	}
-	within := document.Limits{Count: 9, Person: 100, Stored: 1000}
+	within := Limits{Count: 9, Person: 100, Stored: 1000}
 	if _, err := put(ben, "user:ben", within); err != nil {
 		t.Fatal(err)
 	}
@@ -27,23 +26,23 @@ func TestDocumentsPerPerson(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, scope := range []document.Scope{"user:ben", "team:slack:T1", "project:P"} {
+	for _, scope := range []Scope{"user:ben", "team:slack:T1", "project:P"} {
 		if _, err := put(ben, scope, within); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "limits.user.documents") {
 			t.Errorf("one too many in %s: %v", scope, err)
 		}
 	}
-	for _, scope := range []document.Scope{"user:ann", "team:slack:T1"} {
+	for _, scope := range []Scope{"user:ann", "team:slack:T1"} {
 		if _, err := put(ann, scope, within); err != nil {
 			t.Errorf("ann pays for ben in %s: %v", scope, err)
 		}
 	}
-	if err := db.DeleteDocument(ctx, ann, shared); err != nil {
+	if err := db.Delete(ctx, ann, shared); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := put(ben, "user:ben", within); err != nil {
 		t.Errorf("after one was removed: %v", err)
 	}
-	if _, err := db.EraseDocuments(ctx, ben, "user:ben"); err != nil {
+	if _, err := db.Erase(ctx, ben, "user:ben"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -51,7 +50,7 @@ func TestDocumentsPerPerson(t *testing.T) {
 			t.Errorf("after all were removed: %v", err)
 		}
 	}
-	for name, l := range map[string]document.Limits{"limits.documents.count": {Count: 1, Stored: 1000}, "limits.documents.stored": {Count: 9, Stored: 10}} {
+	for name, l := range map[string]Limits{"limits.documents.count": {Count: 1, Stored: 1000}, "limits.documents.stored": {Count: 9, Stored: 10}} {
 		if _, err := put(ben, "user:ben", l); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,4 +1,4 @@
-package record
+package documents
 
 import (
 	"bytes"
@@ -11,64 +11,62 @@ import (
 	"strings"
 
 	"nize/store"
-	"nize/store/document"
-	"nize/store/fulltext"
 	"nize/store/kv"
 )
 
-// The index of a scope. A new document's list of terms is kept as it is: it is
-// fresh. Many fresh ones become a segment, and several segments of about a size
-// become one of the next, so that a search opens a block of each of a few segments,
-// whatever there is:
+// The index of a scope. A new document is fresh: its list of terms is stored as it is. Many
+// fresh documents become a segment, and several segments of about the same size become a larger
+// one, so that a search opens one block in each of a few segments, however many documents there
+// are:
 //
 //	scope 0 f document           size (4), list of terms
 //	scope 0 s segment (4) d      of each document: id (26), size (4)
 //	scope 0 s segment (4) b block (4)  terms that begin with the bits of the block
 //
-// A segment is written in small transactions and becomes part of its scope in the
-// last one; blocks of one that the scope does not name were left by an interruption,
-// or by a merge, and the next merge deletes them.
+// A segment is written in small transactions and becomes part of its scope in the last one.
+// Blocks of a segment that the scope doesn't name were left by an interruption or by a merge;
+// the next merge deletes them.
 
-type documentSegment struct {
+type segment struct {
 	ID   uint32 `json:"id"`
-	Docs int    `json:"docs"` // with those that were deleted since
+	Docs int    `json:"docs"` // including those that were deleted since
 	Bits int    `json:"bits"`
 	Size int64  `json:"size"` // bytes of its blocks
 }
 
 const (
-	freshMost   = 32      // fresh documents that make a segment
-	segmentMost = 4       // segments of a size that make one of the next
-	blockSize   = 4 << 10 // that blocks have on average
-	mergeChunk  = 1 << 20 // bytes of blocks that one transaction writes
+	freshMost   = 32      // fresh documents that are merged into a segment
+	segmentMost = 4       // segments of a size that are merged into a larger one
+	blockSize   = 4 << 10 // of a block, on average
+	mergeChunk  = 1 << 20 // bytes of blocks in one transaction
 	idSize      = 26
 	rowSize     = idSize + 4
 )
 
-func freshKey(scope document.Scope, id string) []byte { return docKey(scope, "f"+id) }
+func freshKey(scope Scope, id string) []byte { return docKey(scope, "f"+id) }
 
-func segmentKey(scope document.Scope, id uint32) []byte {
+func segmentKey(scope Scope, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(docKey(scope, "s"), id)
 }
 
-func blockKey(scope document.Scope, id uint32, block int) []byte {
+func blockKey(scope Scope, id uint32, block int) []byte {
 	return binary.BigEndian.AppendUint32(append(segmentKey(scope, id), 'b'), uint32(block))
 }
 
-// blockOf is the block of a term.
-func (s documentSegment) blockOf(hash uint32) int { return int(uint64(hash) >> (32 - s.Bits)) }
+// blockOf returns the block of a term.
+func (s segment) blockOf(hash uint32) int { return int(uint64(hash) >> (32 - s.Bits)) }
 
-// level tells segments of a size from others.
-func (s documentSegment) level() int { return bits.Len(uint(s.Docs/freshMost)) / 2 }
+// level returns the size class of a segment.
+func (s segment) level() int { return bits.Len(uint(s.Docs/freshMost)) / 2 }
 
-// mergeInput is what a merge reads terms from: a segment, or a fresh document.
+// mergeInput is a segment or a fresh document whose terms a merge reads.
 type mergeInput struct {
-	fresh string // id of the document; else
-	documentSegment
+	fresh string // id of the document; "" for a segment
+	segment
 	docs  []byte   // rows
-	to    []uint32 // the new number of each; none where it was deleted
+	to    []uint32 // the new number of each; noDocument if it was deleted
 	block int      // the next one to be read
-	list  *fulltext.Reader
+	list  *termReader
 	hash  uint32
 	row   []byte
 	more  bool
@@ -76,14 +74,15 @@ type mergeInput struct {
 
 const noDocument = ^uint32(0)
 
-// MergeDocuments implements [document.Store].
-func (s Documents) MergeDocuments(ctx context.Context, scope document.Scope) error {
-	return s.mergeDocuments(ctx, scope, false)
+// Merge merges the parts of a scope's index where there are too many, in small transactions. It
+// is not for concurrent use.
+func (s Store) Merge(ctx context.Context, scope Scope) error {
+	return s.merge(ctx, scope, false)
 }
 
-// mergeDocuments merges what there is too much of. Where all is set and documents
-// were deleted that segments still have, all becomes one segment without them.
-func (s Documents) mergeDocuments(ctx context.Context, scope document.Scope, all bool) error {
+// merge implements Merge. If all is set and segments still contain deleted documents, everything
+// becomes one segment without them.
+func (s Store) merge(ctx context.Context, scope Scope, all bool) error {
 	if err := s.dropSegments(ctx, scope); err != nil {
 		return err
 	}
@@ -100,17 +99,17 @@ func (s Documents) mergeDocuments(ctx context.Context, scope document.Scope, all
 		if err != nil || len(inputs) == 0 {
 			return err
 		}
-		if err := s.merge(ctx, scope, inputs); err != nil {
+		if err := s.mergeInto(ctx, scope, inputs); err != nil {
 			return err
 		}
 		all = false
 	}
 }
 
-// mergeInputs are those that shall become one segment; none where all is well.
-func mergeInputs(r kv.Reader, scope document.Scope, sc documentScope, all bool) (inputs []*mergeInput, err error) {
-	byLevel := map[int][]documentSegment{}
-	var segments []documentSegment
+// mergeInputs returns the inputs of the next merge; none if nothing has to be merged.
+func mergeInputs(r kv.Reader, scope Scope, sc storedScope, all bool) (inputs []*mergeInput, err error) {
+	byLevel := map[int][]segment{}
+	var segments []segment
 	for _, seg := range sc.Segments {
 		l := seg.level()
 		if byLevel[l] = append(byLevel[l], seg); len(byLevel[l]) >= segmentMost && segments == nil {
@@ -121,30 +120,30 @@ func mergeInputs(r kv.Reader, scope document.Scope, sc documentScope, all bool) 
 		segments = sc.Segments
 	}
 	if sc.Fresh >= freshMost && segments == nil {
-		keys, err := kv.FirstKeys(r, docIndex, freshKey(scope, ""), nil, 2*freshMost)
+		keys, err := kv.FirstKeys(r, indexBucket, freshKey(scope, ""), nil, 2*freshMost)
 		if err != nil {
 			return nil, err
 		}
 		for _, k := range keys {
-			b, err := r.Unseal(docIndex, k)
+			b, err := r.Unseal(indexBucket, k)
 			if err != nil || len(b) < 4 {
-				return nil, errors.Join(ErrDamaged, err)
+				return nil, errors.Join(kv.ErrDamaged, err)
 			}
 			id := string(k[len(scope)+2:])
-			inputs = append(inputs, &mergeInput{fresh: id, documentSegment: documentSegment{Size: int64(len(b))}, docs: append([]byte(id), b[:4]...), list: fulltext.NewReader(b[4:])})
+			inputs = append(inputs, &mergeInput{fresh: id, segment: segment{Size: int64(len(b))}, docs: append([]byte(id), b[:4]...), list: newTermReader(b[4:])})
 		}
 	}
 	for _, seg := range segments {
-		docs, err := r.Unseal(docIndex, append(segmentKey(scope, seg.ID), 'd'))
+		docs, err := r.Unseal(indexBucket, append(segmentKey(scope, seg.ID), 'd'))
 		if err != nil {
 			return nil, err
 		}
-		inputs = append(inputs, &mergeInput{documentSegment: seg, docs: docs, list: fulltext.NewReader(nil)})
+		inputs = append(inputs, &mergeInput{segment: seg, docs: docs, list: newTermReader(nil)})
 	}
 	next := uint32(0)
 	for _, in := range inputs {
 		for row := range slices.Chunk(in.docs, rowSize) {
-			if _, err := r.Get(docHeads, docKey(scope, string(row[:idSize]))); errors.Is(err, store.ErrNotFound) {
+			if _, err := r.Get(headBucket, docKey(scope, string(row[:idSize]))); errors.Is(err, store.ErrNotFound) {
 				in.to = append(in.to, noDocument)
 				continue
 			} else if err != nil {
@@ -158,31 +157,31 @@ func mergeInputs(r kv.Reader, scope document.Scope, sc documentScope, all bool) 
 }
 
 // next moves an input to its next term.
-func (s Documents) next(ctx context.Context, scope document.Scope, in *mergeInput) (err error) {
+func (s Store) next(ctx context.Context, scope Scope, in *mergeInput) (err error) {
 	for {
 		if in.hash, in.row, in.more, err = in.list.Next(); err != nil || in.more || in.fresh != "" || in.block >= 1<<in.Bits {
 			return err
 		}
 		var b []byte
 		err := s.db.View(ctx, "reading a block of an index", func(r kv.Reader) (err error) {
-			b, err = r.Unseal(docIndex, blockKey(scope, in.ID, in.block))
+			b, err = r.Unseal(indexBucket, blockKey(scope, in.ID, in.block))
 			if errors.Is(err, store.ErrNotFound) {
-				return nil // no term begins so
+				return nil // no term is in this block
 			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		in.list = fulltext.NewReader(b)
+		in.list = newTermReader(b)
 		in.block++
 	}
 }
 
-// merge writes a new segment of what stands in the inputs, in their order, and puts
-// it in their place.
-func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*mergeInput) error {
-	var out documentSegment
+// mergeInto writes a new segment with the content of the inputs, in their order, and replaces
+// them by it.
+func (s Store) mergeInto(ctx context.Context, scope Scope, inputs []*mergeInput) error {
+	var out segment
 	size, docs := int64(0), []byte(nil)
 	for _, in := range inputs {
 		size += in.Size
@@ -204,7 +203,7 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 		}
 		out.ID = sc.Next
 		sc.Next++
-		return kv.SealJSON(tx, docScopes, []byte(scope), sc)
+		return kv.SealJSON(tx, scopeBucket, []byte(scope), sc)
 	})
 	if err != nil {
 		return err
@@ -216,13 +215,13 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 	var (
 		pending []block
 		held    int
-		w       = new(fulltext.Writer)
+		w       = new(termWriter)
 		at      = -1
 	)
 	write := func() error {
 		err := s.db.Update(ctx, "writing a segment", func(tx kv.Tx) error {
 			for _, b := range pending {
-				if err := tx.PutSealed(docIndex, blockKey(scope, out.ID, b.number), b.list); err != nil {
+				if err := tx.PutSealed(indexBucket, blockKey(scope, out.ID, b.number), b.list); err != nil {
 					return err
 				}
 			}
@@ -235,7 +234,7 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 		if list := w.Bytes(); at >= 0 && len(list) > 0 {
 			pending, held, out.Size = append(pending, block{at, list}), held+len(list), out.Size+int64(len(list))
 		}
-		w = new(fulltext.Writer)
+		w = new(termWriter)
 		if held < mergeChunk {
 			return nil
 		}
@@ -251,37 +250,37 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 		if first == nil {
 			break
 		}
-		term := fulltext.Term{Hash: first.hash}
+		merged := term{Hash: first.hash}
 		for _, in := range inputs {
-			if !in.more || in.hash != term.Hash {
+			if !in.more || in.hash != merged.Hash {
 				continue
 			}
-			list, err := fulltext.Postings(in.row)
+			list, err := decodePostings(in.row)
 			if err != nil {
 				return err
 			}
 			for _, p := range list {
 				if int(p.Doc) >= len(in.to) {
-					return ErrDamaged
+					return kv.ErrDamaged
 				}
 				if p.Doc = in.to[p.Doc]; p.Doc != noDocument {
-					term.Postings = append(term.Postings, p)
+					merged.Postings = append(merged.Postings, p)
 				}
 			}
 			if err := s.next(ctx, scope, in); err != nil {
 				return err
 			}
 		}
-		if len(term.Postings) == 0 {
+		if len(merged.Postings) == 0 {
 			continue
 		}
-		if b := out.blockOf(term.Hash); b != at {
+		if b := out.blockOf(merged.Hash); b != at {
 			if err := finish(); err != nil {
 				return err
 			}
 			at = b
 		}
-		w.Add(term)
+		w.Add(merged)
 	}
 	if err := errors.Join(finish(), write()); err != nil {
 		return err
@@ -293,17 +292,17 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 		}
 		for _, in := range inputs {
 			if in.fresh != "" {
-				if _, err := tx.Get(docIndex, freshKey(scope, in.fresh)); err == nil {
+				if _, err := tx.Get(indexBucket, freshKey(scope, in.fresh)); err == nil {
 					sc.Fresh--
 				}
-				if err := tx.Delete(docIndex, freshKey(scope, in.fresh)); err != nil {
+				if err := tx.Delete(indexBucket, freshKey(scope, in.fresh)); err != nil {
 					return err
 				}
 				continue
 			}
-			i := slices.IndexFunc(sc.Segments, func(o documentSegment) bool { return o.ID == in.ID })
+			i := slices.IndexFunc(sc.Segments, func(o segment) bool { return o.ID == in.ID })
 			if i < 0 {
-				return store.ErrConflict // all was erased meanwhile
+				return store.ErrConflict // the scope was erased meanwhile
 			}
 			sc.Segments = slices.Delete(sc.Segments, i, i+1)
 		}
@@ -312,17 +311,17 @@ func (s Documents) merge(ctx context.Context, scope document.Scope, inputs []*me
 		}
 		if out.Docs > 0 {
 			sc.Segments = append(sc.Segments, out)
-			if err := tx.PutSealed(docIndex, append(segmentKey(scope, out.ID), 'd'), docs); err != nil {
+			if err := tx.PutSealed(indexBucket, append(segmentKey(scope, out.ID), 'd'), docs); err != nil {
 				return err
 			}
 		}
-		return kv.SealJSON(tx, docScopes, []byte(scope), sc)
+		return kv.SealJSON(tx, scopeBucket, []byte(scope), sc)
 	})
 	return errors.Join(err, s.dropSegments(ctx, scope))
 }
 
-// dropSegments deletes what is there of segments that the scope does not name.
-func (s Documents) dropSegments(ctx context.Context, scope document.Scope) error {
+// dropSegments deletes the parts of segments that the scope doesn't name.
+func (s Store) dropSegments(ctx context.Context, scope Scope) error {
 	prefix := docKey(scope, "s")
 	for from := prefix; ; {
 		var at []byte
@@ -332,20 +331,20 @@ func (s Documents) dropSegments(ctx context.Context, scope document.Scope) error
 			if err != nil {
 				return err
 			}
-			keys, err := kv.FirstKeys(r, docIndex, prefix, from, 1)
+			keys, err := kv.FirstKeys(r, indexBucket, prefix, from, 1)
 			if err != nil || len(keys) == 0 {
 				return err
 			}
 			at = keys[0][:len(prefix)+4]
 			id := binary.BigEndian.Uint32(at[len(prefix):])
-			named = slices.ContainsFunc(sc.Segments, func(o documentSegment) bool { return o.ID == id })
+			named = slices.ContainsFunc(sc.Segments, func(o segment) bool { return o.ID == id })
 			return nil
 		})
 		if err != nil || at == nil {
 			return err
 		}
 		if !named {
-			if err := kv.DeletePrefix(ctx, s.db, "deleting a part of an index", docIndex, at); err != nil {
+			if err := kv.DeletePrefix(ctx, s.db, "deleting a part of an index", indexBucket, at); err != nil {
 				return err
 			}
 		}
@@ -353,17 +352,17 @@ func (s Documents) dropSegments(ctx context.Context, scope document.Scope) error
 	}
 }
 
-// part is a segment, or all that is fresh, in a search.
+// part is a segment, or all fresh documents, in a search.
 type part struct {
-	scope document.Scope
+	scope Scope
 	docs  []byte // rows
-	terms [][]fulltext.Posting
+	terms [][]posting
 }
 
-// SearchDocuments implements [document.Store]. Words that few have weigh more, and
-// how many documents have one is counted within the scopes alone.
-func (s Documents) SearchDocuments(ctx context.Context, scopes []document.Scope, query string, most int) (hits []document.Hit, err error) {
-	words := fulltext.Words(query)
+// Search ranks the documents that contain words of the query. Rare words weigh more; their
+// number of documents is counted within the scopes only.
+func (s Store) Search(ctx context.Context, scopes []Scope, query string, most int) (hits []Hit, err error) {
+	words := wordsOf(query)
 	words = words[:min(len(words), maxQueryWords)]
 	err = s.db.View(ctx, "searching documents", func(r kv.Reader) error {
 		hits = nil
@@ -404,28 +403,28 @@ const (
 	maxSnippet    = 240 // bytes
 )
 
-// searchScope finds where the words stand in a scope.
-func searchScope(r kv.Reader, scope document.Scope, sc documentScope, words []string) (parts []part, err error) {
+// searchScope returns the parts of a scope that contain the words.
+func searchScope(r kv.Reader, scope Scope, sc storedScope, words []string) (parts []part, err error) {
 	if sc.Key == nil {
 		return nil, nil
 	}
-	h := fulltext.Hasher{Key: sc.Key}
+	h := hasher{Key: sc.Key}
 	hashes := make([]uint32, len(words))
 	for i, w := range words {
 		hashes[i] = h.Hash(w)
 	}
 	for _, seg := range sc.Segments {
-		p := part{scope: scope, terms: make([][]fulltext.Posting, len(words))}
+		p := part{scope: scope, terms: make([][]posting, len(words))}
 		found := false
 		for i, hash := range hashes {
-			b, err := r.Unseal(docIndex, blockKey(scope, seg.ID, seg.blockOf(hash)))
+			b, err := r.Unseal(indexBucket, blockKey(scope, seg.ID, seg.blockOf(hash)))
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			if p.terms[i], err = fulltext.Find(b, hash); err != nil {
+			if p.terms[i], err = findTerm(b, hash); err != nil {
 				return nil, err
 			}
 			found = found || len(p.terms[i]) > 0
@@ -433,21 +432,21 @@ func searchScope(r kv.Reader, scope document.Scope, sc documentScope, words []st
 		if !found {
 			continue
 		}
-		if p.docs, err = r.Unseal(docIndex, append(segmentKey(scope, seg.ID), 'd')); err != nil {
+		if p.docs, err = r.Unseal(indexBucket, append(segmentKey(scope, seg.ID), 'd')); err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
 	}
-	fresh := part{scope: scope, terms: make([][]fulltext.Posting, len(words))}
-	err = r.Each(docIndex, freshKey(scope, ""), nil, func(k, _ []byte) error {
-		b, err := r.Unseal(docIndex, k)
+	fresh := part{scope: scope, terms: make([][]posting, len(words))}
+	err = r.Each(indexBucket, freshKey(scope, ""), nil, func(k, _ []byte) error {
+		b, err := r.Unseal(indexBucket, k)
 		if err != nil || len(b) < 4 {
-			return errors.Join(ErrDamaged, err)
+			return errors.Join(kv.ErrDamaged, err)
 		}
 		n := uint32(len(fresh.docs) / rowSize)
 		fresh.docs = append(append(fresh.docs, k[len(scope)+2:]...), b[:4]...)
 		for i, hash := range hashes {
-			one, err := fulltext.Find(b[4:], hash)
+			one, err := findTerm(b[4:], hash)
 			if err != nil {
 				return err
 			}
@@ -461,8 +460,7 @@ func searchScope(r kv.Reader, scope document.Scope, sc documentScope, words []st
 	return append(parts, fresh), err
 }
 
-// candidate is a document of a part, with its score and the page on which its rarest
-// word is.
+// candidate is a document of a part, with its score and the page of its rarest word.
 type candidate struct {
 	score   float64
 	of, row int
@@ -476,19 +474,19 @@ func rank(parts []part, words, count int, average float64) (list []candidate) {
 		for _, p := range parts {
 			have += len(p.terms[i])
 		}
-		idf[i] = fulltext.IDF(have, count)
+		idf[i] = inverseFrequency(have, count)
 	}
 	for of, p := range parts {
 		rows := make([]candidate, len(p.docs)/rowSize)
 		best := make([]float64, len(rows))
-		for i, term := range p.terms {
-			for _, t := range term {
+		for i, list := range p.terms {
+			for _, t := range list {
 				if int(t.Doc) >= len(rows) {
 					continue
 				}
 				c := &rows[t.Doc]
 				c.of, c.row = of, int(t.Doc)
-				c.score += fulltext.BM25(idf[i], t.Count, float64(binary.BigEndian.Uint32(p.docs[c.row*rowSize+idSize:])), average)
+				c.score += bm25(idf[i], t.Count, float64(binary.BigEndian.Uint32(p.docs[c.row*rowSize+idSize:])), average)
 				if idf[i] > best[t.Doc] {
 					best[t.Doc], c.page = idf[i], t.Page
 				}
@@ -500,18 +498,18 @@ func rank(parts []part, words, count int, average float64) (list []candidate) {
 	return list
 }
 
-// hitOf looks at what was found: a document that was deleted is none, nor one in
-// which none of the words stands there after all.
-func hitOf(r kv.Reader, p part, c candidate, words []string) (h document.Hit, ok bool, err error) {
+// hitOf reads a candidate. ok is false if it was deleted, or if its text contains none of the
+// words after all: two words may have the same hash.
+func hitOf(r kv.Reader, p part, c candidate, words []string) (h Hit, ok bool, err error) {
 	id := string(p.docs[c.row*rowSize : c.row*rowSize+idSize])
-	if h.Document, err = kv.UnsealJSON[document.Document](r, docHeads, docKey(p.scope, id)); err != nil {
+	if h.Document, err = kv.UnsealJSON[Document](r, headBucket, docKey(p.scope, id)); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			err = nil
 		}
 		return h, false, err
 	}
 	h.Score = c.score
-	inName := fulltext.Contains(h.Name, words)
+	inName := countWords(h.Name, words)
 	h.Page = max(int(c.page), 1)
 	text, err := readPage(r, p.scope, id, h.Page)
 	if err != nil {
@@ -519,8 +517,8 @@ func hitOf(r kv.Reader, p part, c candidate, words []string) (h document.Hit, ok
 	}
 	most, n := 0, text.Line
 	for line := range strings.SplitSeq(text.Text, "\n") {
-		if got := fulltext.Contains(line, words); got > most {
-			most, h.Line, h.Text = got, n, fulltext.Snippet(line, words, maxSnippet)
+		if got := countWords(line, words); got > most {
+			most, h.Line, h.Text = got, n, snippet(line, words, maxSnippet)
 		}
 		n++
 	}

@@ -1,10 +1,4 @@
-// Package fulltext provides the parts of an inverted index: words, posting lists and
-// ranking.
-//
-// Words are stored as keyed hashes, so that a list reveals nothing without the key. A list
-// is a row of terms in ascending order, each with its postings. The terms of a block share
-// their first bits, so that the term alone determines the block.
-package fulltext
+package documents
 
 import (
 	"crypto/hmac"
@@ -18,6 +12,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 )
+
+// The parts of an inverted index: words, posting lists and ranking. Words are stored as keyed
+// hashes, so that a list reveals nothing without the key. A list is a row of terms in ascending
+// order, each with its postings. The terms of a block share their first bits, so that the term
+// alone determines the block.
 
 // maxWord is how many bytes of a word are significant.
 const maxWord = 64
@@ -83,15 +82,15 @@ func singular(word []byte) []byte {
 	return word
 }
 
-// Words returns the distinct words of a text, in order.
-func Words(text string) []string {
+// wordsOf returns the distinct words of a text, in order.
+func wordsOf(text string) []string {
 	set := map[string]bool{}
 	eachWord(text, func(w []byte) { set[string(w)] = true })
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Contains returns how many of the words a text contains.
-func Contains(text string, words []string) int {
+// countWords returns how many of the words a text contains.
+func countWords(text string, words []string) int {
 	found := map[string]bool{}
 	eachWord(text, func(w []byte) {
 		if _, ok := slices.BinarySearch(words, string(w)); ok {
@@ -101,35 +100,35 @@ func Contains(text string, words []string) int {
 	return len(found)
 }
 
-// Counts holds, for each word of a document, how often it occurs, and its first page.
-type Counts map[string]*Posting
+// wordCounts holds, for each word of a document, how often it occurs, and its first page.
+type wordCounts map[string]*posting
 
 // Add counts the words of a page.
-func (c Counts) Add(text string, page int) {
+func (c wordCounts) Add(text string, page int) {
 	eachWord(text, func(w []byte) {
 		p := c[string(w)]
 		if p == nil {
-			p = &Posting{Page: uint32(page)}
+			p = &posting{Page: uint32(page)}
 			c[string(w)] = p
 		}
 		p.Count++
 	})
 }
 
-// Posting records that a term occurs in a document.
-type Posting struct{ Doc, Count, Page uint32 }
+// posting records that a term occurs in a document.
+type posting struct{ Doc, Count, Page uint32 }
 
-// Term is a term with its postings, in ascending order of documents.
-type Term struct {
+// term is a term with its postings, in ascending order of documents.
+type term struct {
 	Hash     uint32
-	Postings []Posting
+	Postings []posting
 }
 
-// Hasher converts words into terms. It must not be used concurrently.
-type Hasher struct{ Key []byte }
+// hasher converts words into terms. It must not be used concurrently.
+type hasher struct{ Key []byte }
 
 // Hash returns the term of a word.
-func (h Hasher) Hash(word string) uint32 {
+func (h hasher) Hash(word string) uint32 {
 	mac := hmac.New(sha256.New, h.Key)
 	mac.Write([]byte(word))
 	var sum [sha256.Size]byte
@@ -137,13 +136,13 @@ func (h Hasher) Hash(word string) uint32 {
 }
 
 // List returns the list for a single document with the number 0.
-func (h Hasher) List(c Counts) []byte {
-	terms := make([]Term, 0, len(c))
+func (h hasher) List(c wordCounts) []byte {
+	terms := make([]term, 0, len(c))
 	for w, p := range c {
-		terms = append(terms, Term{h.Hash(w), []Posting{{0, p.Count, p.Page}}})
+		terms = append(terms, term{h.Hash(w), []posting{{0, p.Count, p.Page}}})
 	}
-	slices.SortFunc(terms, func(a, b Term) int { return int(int64(a.Hash) - int64(b.Hash)) })
-	var l Writer
+	slices.SortFunc(terms, func(a, b term) int { return int(int64(a.Hash) - int64(b.Hash)) })
+	var l termWriter
 	for i, t := range terms {
 		if i > 0 && terms[i-1].Hash == t.Hash {
 			continue // two words with the same hash: hits are checked against the text
@@ -153,17 +152,17 @@ func (h Hasher) List(c Counts) []byte {
 	return l.Bytes()
 }
 
-// ErrDamaged is returned if a list can't be decoded.
-var ErrDamaged = errors.New("damaged list of terms")
+// errDamagedTerms is returned if a list can't be decoded.
+var errDamagedTerms = errors.New("damaged list of terms")
 
-// Writer encodes a list.
-type Writer struct {
+// termWriter encodes a list.
+type termWriter struct {
 	b, row []byte
 	last   uint32
 }
 
 // Add adds a term; terms must be in ascending order.
-func (w *Writer) Add(t Term) {
+func (w *termWriter) Add(t term) {
 	w.row = w.row[:0]
 	last := uint32(0)
 	for _, p := range t.Postings {
@@ -178,84 +177,84 @@ func (w *Writer) Add(t Term) {
 }
 
 // Bytes returns the list.
-func (w *Writer) Bytes() []byte { return w.b }
+func (w *termWriter) Bytes() []byte { return w.b }
 
-// Reader reads a list, term by term.
-type Reader struct {
+// termReader reads a list, term by term.
+type termReader struct {
 	b    []byte
 	hash uint64
 }
 
-// NewReader returns a reader for the output of a [Writer].
-func NewReader(b []byte) *Reader { return &Reader{b: b} }
+// newTermReader returns a reader for the output of a [termWriter].
+func newTermReader(b []byte) *termReader { return &termReader{b: b} }
 
 // Next returns the next term and its encoded postings; ok is false at the end.
-func (r *Reader) Next() (hash uint32, row []byte, ok bool, err error) {
+func (r *termReader) Next() (hash uint32, row []byte, ok bool, err error) {
 	if len(r.b) == 0 {
 		return 0, nil, false, nil
 	}
 	gap, w := binary.Uvarint(r.b)
 	if w <= 0 {
-		return 0, nil, false, ErrDamaged
+		return 0, nil, false, errDamagedTerms
 	}
 	n, v := binary.Uvarint(r.b[w:])
 	if v <= 0 || n > uint64(len(r.b)-w-v) || r.hash+gap > math.MaxUint32 {
-		return 0, nil, false, ErrDamaged
+		return 0, nil, false, errDamagedTerms
 	}
 	r.hash += gap
 	row, r.b = r.b[w+v:w+v+int(n)], r.b[w+v+int(n):]
 	return uint32(r.hash), row, true, nil
 }
 
-// Find returns the postings of a term in a list, nil if the list doesn't contain it.
-func Find(list []byte, hash uint32) ([]Posting, error) {
-	for r := NewReader(list); ; {
+// findTerm returns the postings of a term in a list, nil if the list doesn't contain it.
+func findTerm(list []byte, hash uint32) ([]posting, error) {
+	for r := newTermReader(list); ; {
 		got, row, ok, err := r.Next()
 		switch {
 		case err != nil || !ok || got > hash:
 			return nil, err
 		case got == hash:
-			return Postings(row)
+			return decodePostings(row)
 		}
 	}
 }
 
-// Postings decodes the postings of one term.
-func Postings(row []byte) (list []Posting, err error) {
+// decodePostings decodes the postings of one term.
+func decodePostings(row []byte) (list []posting, err error) {
 	doc := uint64(0)
-	list = make([]Posting, 0, len(row)/3)
+	list = make([]posting, 0, len(row)/3)
 	for len(row) > 0 {
 		var n [3]uint64
 		for i := range n {
 			v, w := binary.Uvarint(row)
 			if w <= 0 || v > math.MaxUint32 {
-				return nil, ErrDamaged
+				return nil, errDamagedTerms
 			}
 			n[i], row = v, row[w:]
 		}
 		if doc += n[0]; doc > math.MaxUint32 {
-			return nil, ErrDamaged
+			return nil, errDamagedTerms
 		}
-		list = append(list, Posting{uint32(doc), uint32(n[1]), uint32(n[2])})
+		list = append(list, posting{uint32(doc), uint32(n[1]), uint32(n[2])})
 	}
 	return list, nil
 }
 
-// IDF returns the weight of a term that occurs in have of all documents.
-func IDF(have, all int) float64 {
+// inverseFrequency returns the weight of a term that occurs in have of all documents.
+func inverseFrequency(have, all int) float64 {
 	return math.Log(1 + (float64(max(all, have)-have)+.5)/(float64(have)+.5))
 }
 
-// BM25 returns what a term adds to the score of a document, with the usual constants. size
+// bm25 returns what a term adds to the score of a document, with the usual constants. size
 // and average are the sizes of the document and of the average one.
-func BM25(idf float64, count uint32, size, average float64) float64 {
+func bm25(idf float64, count uint32, size, average float64) float64 {
 	const k1, b = 1.2, .75
 	tf := float64(count)
 	return idf * tf * (k1 + 1) / (tf + k1*(1-b+b*size/max(average, 1)))
 }
 
-// Snippet returns the part of a line around the first of the words, on one line.
-func Snippet(line string, words []string, most int) string {
+// snippet returns the part of a line around the first of the words, on one line.
+func snippet(line string, words []string, most int) string {
 	line = strings.Join(strings.Fields(line), " ")
 	if len(line) <= most {
 		return line

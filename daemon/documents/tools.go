@@ -1,9 +1,3 @@
-// Package documents has the native tools list_documents, read_document, search_in_document
-// and save_document.
-//
-// Documents may have been written by anyone, so each tool taints the conversation. Their
-// results are only for the requester, because other participants of the conversation may
-// not be allowed to read the document.
 package documents
 
 import (
@@ -11,28 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"nize/mcp/native"
+	"nize/mcp/native/filetext"
 	"nize/store"
-	"nize/store/document"
 )
 
-// Library stores documents and checks access to them: it returns store.ErrNotFound for a
-// document that the caller may not read.
-type Library interface {
-	// ListFor returns the documents that the caller may read, in one scope or, for "", in
-	// all.
-	ListFor(ctx context.Context, c native.Context, scope string) ([]document.Document, error)
-	// FindFor returns a document by its id, or by its name if that is unique.
-	FindFor(ctx context.Context, c native.Context, which string) (document.Document, error)
-	ReadPages(ctx context.Context, d document.Document, from int, do func(document.Page) error) error
-	SearchFor(ctx context.Context, c native.Context, query string, most int) ([]document.Hit, error)
-	SaveFor(ctx context.Context, c native.Context, r SaveRequest) (document.Document, error)
-}
-
-// SaveRequest is the content to save: a text, or a file that was attached to a message.
-type SaveRequest struct {
+// saveRequest is the content to save: a text, or a file that was attached to a message.
+type saveRequest struct {
 	Name       string `json:"name"`
 	Content    string `json:"content"`
 	Attachment string `json:"attachment"` // its name or id
@@ -46,8 +29,10 @@ const (
 	lineMost    = 500 // bytes of a line that are shown
 )
 
-// Tools returns the four tools.
-func Tools(l Library) []native.Tool {
+// tools returns the native tools. Documents may have been written by anyone, so each tool taints
+// the conversation. Their results are only for the requester, because other participants of the
+// conversation may not be allowed to read the document.
+func (d *Documents) tools() []native.Tool {
 	yes, no := true, false
 	reads := store.Annotations{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no}
 	return []native.Tool{{
@@ -55,25 +40,25 @@ func Tools(l Library) []native.Tool {
 		Description: "Lists documents accessible to the current user (personal, team, project).",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"scope":{"type":"string","description":"Only documents of this scope: user, team, team:TEAM, project or project:NAME"},"offset":{"type":"integer","minimum":0,"default":0,"description":"How many of the newest to leave out"}}}`),
 		Annotations: reads, Untrusted: true, Private: true, Renderer: listRenderer,
-		Run: run(l, list),
+		Run: run(d.listTool),
 	}, {
 		Name: "read_document", Title: "Read a document",
 		Description: "Reads document content with pagination support.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"documentId":{"type":"string","description":"The document's id, or its name if only one has it"},"page":{"type":"integer","minimum":1,"default":1,"description":"Which page to read"}},"required":["documentId"]}`),
 		Annotations: reads, Untrusted: true, Private: true, Renderer: readRenderer,
-		Run: run(l, read),
+		Run: run(d.readTool),
 	}, {
 		Name: "search_in_document", Title: "Search in documents",
 		Description: "Searches text within a document, returning matching lines with context. Without documentId, searches all documents accessible to the current user.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,"description":"The text or words to look for"},"documentId":{"type":"string","description":"The document's id, or its name if only one has it; all documents if not given"},"contextLines":{"type":"integer","minimum":0,"maximum":10,"default":2,"description":"Lines to show before and after each matching line"},"maxMatches":{"type":"integer","minimum":1,"maximum":100,"default":20,"description":"How many matches to return at most"}},"required":["query"]}`),
 		Annotations: reads, Untrusted: true, Private: true, Renderer: searchRenderer,
-		Run: run(l, search),
+		Run: run(d.searchTool),
 	}, {
 		Name: "save_document", Title: "Save a document",
 		Description: "Saves content as a new document for the current user.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","minLength":1,"maxLength":200,"description":"The document's name, such as notes.md; its ending tells its kind. An attachment's own if not given"},"content":{"type":"string","description":"The text to save"},"attachment":{"type":"string","description":"Instead of content: the name or id of a file that came with a message of this conversation"},"scope":{"type":"string","default":"user","description":"Whose it is: user, team or project:NAME"}}}`),
 		Annotations: store.Annotations{ReadOnly: &no, Destructive: &no, Idempotent: &no, OpenWorld: &no}, Untrusted: true, Renderer: saveRenderer,
-		Run: run(l, save),
+		Run: run(d.saveTool),
 	}}
 }
 
@@ -94,13 +79,13 @@ const (
 
 // run decodes arguments, which the gateway has checked against the schema, and converts
 // errors to those that the caller may see.
-func run[T any](l Library, do func(context.Context, Library, native.Context, T) (native.Result, error)) func(context.Context, native.Context, json.RawMessage) (native.Result, error) {
+func run[T any](do func(context.Context, native.Context, T) (native.Result, error)) func(context.Context, native.Context, json.RawMessage) (native.Result, error) {
 	return func(ctx context.Context, c native.Context, input json.RawMessage) (native.Result, error) {
 		var args T
 		if err := json.Unmarshal(input, &args); err != nil {
 			return native.Failed("The arguments are not of the form that the tool's schema has."), nil
 		}
-		r, err := do(ctx, l, c, args)
+		r, err := do(ctx, c, args)
 		for _, known := range []error{store.ErrNotFound, store.ErrInvalid, store.ErrRefused, store.ErrDiskFull} {
 			if errors.Is(err, known) {
 				return native.Failed(err.Error()), nil
@@ -117,48 +102,48 @@ func result(text string, structured any) (r native.Result, err error) {
 	return r, err
 }
 
-func list(ctx context.Context, l Library, c native.Context, args struct {
+func (d *Documents) listTool(ctx context.Context, c native.Context, args struct {
 	Scope  string
 	Offset int
 }) (none native.Result, _ error) {
-	all, err := l.ListFor(ctx, c, args.Scope)
+	all, err := d.listFor(ctx, c, args.Scope)
 	if err != nil {
 		return none, err
 	}
-	shown := all[min(max(args.Offset, 0), len(all)):]
-	shown = shown[:min(listMost, len(shown))]
+	few := all[min(max(args.Offset, 0), len(all)):]
+	few = few[:min(listMost, len(few))]
 	var b strings.Builder
 	if len(all) == 0 {
 		b.WriteString("There are no documents yet.")
 	}
-	for _, d := range shown {
-		fmt.Fprintf(&b, "- %s (id %s, %s, %s, pages: %d, saved %s)\n", d.Name, d.ID, d.Scope.Kind(), d.Type, d.Pages, d.Created.UTC().Format("2006-01-02"))
+	for _, one := range few {
+		fmt.Fprintf(&b, "- %s (id %s, %s, %s, pages: %d, saved %s)\n", one.Name, one.ID, one.Scope.Kind(), one.Type, one.Pages, one.Created.UTC().Format("2006-01-02"))
 	}
-	if rest := len(all) - args.Offset - len(shown); len(shown) > 0 && rest > 0 {
-		fmt.Fprintf(&b, "[%d more: offset %d]", rest, args.Offset+len(shown))
+	if rest := len(all) - args.Offset - len(few); len(few) > 0 && rest > 0 {
+		fmt.Fprintf(&b, "[%d more: offset %d]", rest, args.Offset+len(few))
 	}
 	return result(strings.TrimSpace(b.String()), struct {
-		Documents []document.Document `json:"documents"`
-		Total     int                 `json:"total"`
-	}{append([]document.Document{}, shown...), len(all)})
+		Documents []Document `json:"documents"`
+		Total     int        `json:"total"`
+	}{append([]Document{}, few...), len(all)})
 }
 
 var errRead = errors.New("read")
 
-func read(ctx context.Context, l Library, c native.Context, args struct {
+func (d *Documents) readTool(ctx context.Context, c native.Context, args struct {
 	DocumentID string `json:"documentId"`
 	Page       int
 }) (none native.Result, _ error) {
-	d, err := l.FindFor(ctx, c, args.DocumentID)
+	one, err := d.findFor(ctx, c, args.DocumentID)
 	if err != nil {
 		return none, err
 	}
 	n := max(args.Page, 1)
-	if n > d.Pages {
-		return native.Failed(fmt.Sprintf("%s has no page %d; its last is page %d", d.Name, n, d.Pages)), nil
+	if n > one.Pages {
+		return native.Failed(fmt.Sprintf("%s has no page %d; its last is page %d", one.Name, n, one.Pages)), nil
 	}
 	var text string
-	err = l.ReadPages(ctx, d, n, func(p document.Page) error {
+	err = d.store.ReadPages(ctx, one, n, func(p Page) error {
 		text = p.Text
 		return errRead
 	})
@@ -166,8 +151,8 @@ func read(ctx context.Context, l Library, c native.Context, args struct {
 		return none, err
 	}
 	said := text
-	if d.Pages > 1 {
-		said += fmt.Sprintf("\n\n[Page %d of %d]", n, d.Pages)
+	if one.Pages > 1 {
+		said += fmt.Sprintf("\n\n[Page %d of %d]", n, one.Pages)
 	}
 	return result(said, struct {
 		ID    string `json:"id"`
@@ -175,10 +160,10 @@ func read(ctx context.Context, l Library, c native.Context, args struct {
 		Page  int    `json:"page"`
 		Pages int    `json:"pages"`
 		Text  string `json:"text"`
-	}{d.ID, d.Name, n, d.Pages, text})
+	}{one.ID, one.Name, n, one.Pages, text})
 }
 
-func search(ctx context.Context, l Library, c native.Context, args struct {
+func (d *Documents) searchTool(ctx context.Context, c native.Context, args struct {
 	Query        string
 	DocumentID   string `json:"documentId"`
 	ContextLines *int
@@ -192,18 +177,18 @@ func search(ctx context.Context, l Library, c native.Context, args struct {
 		most = min(args.MaxMatches, matchesMost)
 	}
 	if args.DocumentID != "" {
-		d, err := l.FindFor(ctx, c, args.DocumentID)
+		one, err := d.findFor(ctx, c, args.DocumentID)
 		if err != nil {
 			return none, err
 		}
-		return searchLines(ctx, l, d, args.Query, around, most)
+		return d.searchLines(ctx, one, args.Query, around, most)
 	}
-	hits, err := l.SearchFor(ctx, c, args.Query, most)
+	hits, err := d.searchFor(ctx, c, args.Query, most)
 	if err != nil {
 		return none, err
 	}
 	if len(hits) == 0 {
-		return result("No document matches.", map[string][]document.Hit{"matches": {}})
+		return result("No document matches.", map[string][]Hit{"matches": {}})
 	}
 	var b strings.Builder
 	for _, h := range hits {
@@ -214,7 +199,7 @@ func search(ctx context.Context, l Library, c native.Context, args struct {
 			b.WriteString(")\n")
 		}
 	}
-	return result(b.String(), map[string][]document.Hit{"matches": hits})
+	return result(b.String(), map[string][]Hit{"matches": hits})
 }
 
 // match is a matching line of a document.
@@ -224,14 +209,14 @@ type match struct {
 	Text string `json:"text"`
 }
 
-func searchLines(ctx context.Context, l Library, d document.Document, query string, around, most int) (none native.Result, _ error) {
+func (d *Documents) searchLines(ctx context.Context, one Document, query string, around, most int) (none native.Result, _ error) {
 	var (
 		b       strings.Builder
 		matches = []match{}
 		before  []string // the preceding lines that were not shown yet
 		after   int      // remaining lines to show after the last match
 		last    int      // the last line that was shown
-		fits    = document.Matcher(query)
+		fits    = matcher(query)
 	)
 	show := func(n int, mark byte, line string) {
 		if last > 0 && n > last+1 {
@@ -241,7 +226,7 @@ func searchLines(ctx context.Context, l Library, d document.Document, query stri
 		last = n
 	}
 	more := false
-	err := document.Lines(func(do func(document.Page) error) error { return l.ReadPages(ctx, d, 1, do) }, func(page, n int, line string) error {
+	err := eachLine(func(do func(Page) error) error { return d.store.ReadPages(ctx, one, 1, do) }, func(page, n int, line string) error {
 		line = store.Clip(strings.TrimRight(line, "\r"), lineMost)
 		switch {
 		case fits(line) && len(matches) == most:
@@ -278,19 +263,112 @@ func searchLines(ctx context.Context, l Library, d document.Document, query stri
 		Name    string  `json:"name"`
 		Matches []match `json:"matches"`
 		More    bool    `json:"more,omitempty"`
-	}{d.ID, d.Name, matches, more})
+	}{one.ID, one.Name, matches, more})
 }
 
-func save(ctx context.Context, l Library, c native.Context, args SaveRequest) (none native.Result, _ error) {
+func (d *Documents) saveTool(ctx context.Context, c native.Context, args saveRequest) (none native.Result, _ error) {
 	if (args.Content == "") == (args.Attachment == "") {
 		return native.Failed("Give either content or attachment."), nil
 	}
 	if args.Name == "" && args.Attachment == "" {
 		return native.Failed("Give the document a name."), nil
 	}
-	d, err := l.SaveFor(ctx, c, args)
+	one, err := d.saveFor(ctx, c, args)
 	if err != nil {
 		return none, err
 	}
-	return result(fmt.Sprintf("Saved as %s (id %s, %s, pages: %d).", d.Name, d.ID, d.Scope.Kind(), d.Pages), d)
+	return result(fmt.Sprintf("Saved as %s (id %s, %s, pages: %d).", one.Name, one.ID, one.Scope.Kind(), one.Pages), one)
+}
+
+// listFor returns the documents that the caller may read, in one scope or, for "", in all.
+func (d *Documents) listFor(ctx context.Context, c native.Context, scope string) ([]Document, error) {
+	r, err := d.readerOf(ctx, callerOf(c), c.Team)
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := r.within(scope)
+	if err != nil {
+		return nil, err
+	}
+	return d.store.List(ctx, scopes)
+}
+
+// findFor returns a document by its id, or by its name if that is unique.
+func (d *Documents) findFor(ctx context.Context, c native.Context, which string) (Document, error) {
+	r, err := d.readerOf(ctx, callerOf(c), c.Team)
+	if err != nil {
+		return Document{}, err
+	}
+	return d.find(ctx, r, which)
+}
+
+// searchFor searches the documents that the caller may read.
+func (d *Documents) searchFor(ctx context.Context, c native.Context, query string, most int) ([]Hit, error) {
+	r, err := d.readerOf(ctx, callerOf(c), c.Team)
+	if err != nil {
+		return nil, err
+	}
+	return d.store.Search(ctx, r.scopes, query, most)
+}
+
+// saveFor saves a text or an attached file as a new document.
+func (d *Documents) saveFor(ctx context.Context, c native.Context, req saveRequest) (none Document, _ error) {
+	r, err := d.readerOf(ctx, callerOf(c), c.Team)
+	if err != nil {
+		return none, err
+	}
+	data := []byte(req.Content)
+	if req.Attachment != "" {
+		f, content, err := d.attachment(ctx, c, req.Attachment)
+		if err != nil {
+			return none, err
+		}
+		data = content
+		if req.Name == "" {
+			req.Name = f.Name
+		}
+		if !strings.Contains(req.Name, ".") {
+			req.Name += path.Ext(f.Name)
+		}
+	}
+	text, err := filetext.Read(ctx, req.Name, data, d.largest())
+	if err != nil {
+		return none, err
+	}
+	return d.save(ctx, r, req.Name, req.Scope, text)
+}
+
+// attachment returns the newest file with that name or id among the messages of the
+// conversation in which a tool runs.
+func (d *Documents) attachment(ctx context.Context, c native.Context, which string) (none store.File, _ []byte, _ error) {
+	if c.Thread == "" {
+		return none, nil, fmt.Errorf("attachment %q %w: this is no conversation", which, store.ErrNotFound)
+	}
+	turns, err := d.Chats.Turns(ctx, c.Thread)
+	if err != nil {
+		return none, nil, fmt.Errorf("reading the conversation: %w", err)
+	}
+	var names []string
+	for _, t := range slices.Backward(turns) {
+		if t.For != "" && t.For != c.User {
+			continue // it is only for another person
+		}
+		for _, f := range t.Files {
+			if f.ID != which && f.Name != which {
+				names = append(names, f.Name)
+				continue
+			}
+			data, err := d.Chats.GetFile(ctx, c.Thread, f.ID)
+			switch {
+			case err == nil:
+				return f, data, nil
+			case !errors.Is(err, store.ErrNotFound):
+				return none, nil, fmt.Errorf("reading an attachment: %w", err)
+			case f.Kind == store.TextFile && f.Cut == 0:
+				return f, []byte(f.Text), nil
+			}
+			return none, nil, store.Mark(fmt.Errorf("the content of %s is not kept; attach it again", f.Name), store.ErrRefused)
+		}
+	}
+	return none, nil, store.Unknown("attachment", which, names)
 }
