@@ -2,7 +2,7 @@
 //
 // [New] creates the components from top to bottom and opens databases and listeners;
 // [Daemon.Run] starts every goroutine and ends them all. In between are the control socket
-// (operations.go mounts the operations of the packages below), the HTTP listener (http.go),
+// (modules.go lists the packages below that serve operations), the HTTP listener (http.go),
 // the schedule, and the chat platforms (platforms.go).
 //
 // Start: key file → check of the database in a child process, if the last daemon did not

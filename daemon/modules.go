@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"nize/daemon/api"
 	"nize/daemon/module"
+	"nize/daemon/mux"
 	"nize/store/kv"
 )
 
@@ -9,8 +11,63 @@ import (
 func (o *operations) modules() []module.Module {
 	return []module.Module{
 		o.documents.Module(),
+
+		{Name: "servers", Operations: o.servers.Mount},
+		{Name: "extensions", Operations: o.all.Mount},
+		{Name: "imports", Operations: o.imports.Mount},
+		{Name: "registry", Operations: o.registry.Mount},
+		{Name: "tools", Operations: o.tools.Mount},
+		{Name: "index", Operations: o.index.Mount},
+		{Name: "indexer", Operations: o.indexer.Mount},
+		{Name: "unmet requests", Operations: o.unmet.Mount},
+		{Name: "hooks", Operations: o.hooks.Mount},
+		{Name: "renderers", Operations: o.renderers.Mount},
+		{Name: "connections", Operations: o.serveMCP},
+
+		{Name: "providers", Operations: o.providers.Mount},
+		{Name: "models", Operations: o.models.Mount},
+		{Name: "prices", Operations: o.prices.Mount},
+		{Name: "agents", Operations: o.agents.Mount},
+		{Name: "usage", Operations: o.usage.Mount},
+		{Name: "budgets", Operations: o.budgets.Mount},
+		{Name: "plans", Operations: o.plans.Mount},
+
+		{Name: "tokens", Operations: o.tokens.Mount},
+		{Name: "credentials", Operations: o.credentials.Mount},
+		{Name: "connect", Operations: o.connect.Mount},
+		{Name: "projects", Operations: o.projects.Mount},
+		{Name: "approvals", Operations: o.approvals.Mount},
+		{Name: "asks", Operations: o.asks.Mount},
+		{Name: "grants", Operations: o.grants.Mount},
+
+		{Name: "users", Operations: o.users.Mount},
+		{Name: "leavers", Operations: o.leavers.Mount},
+		{Name: "groups", Operations: o.groups.Mount},
+		{Name: "links", Operations: o.links.Mount},
+		{Name: "sign-ins", Operations: o.signin.Mount},
+		{Name: "company", Operations: o.company.Mount},
+
+		{Name: "bots", Operations: o.bots.Mount},
+		{Name: "doubles", Operations: o.doubles.Mount},
+		{Name: "channels", Operations: o.channels.Mount},
+		{Name: "conversations", Operations: o.conversations.Mount},
+
+		{Name: "alerts", Operations: o.alerts.Mount},
+		{Name: "doctor", Operations: o.doctor.Mount},
+		{Name: "status", Operations: o.status.Mount},
+		{Name: "settings", Operations: o.settings.Mount},
+		{Name: "backups", Operations: o.backups.Mount},
+		{Name: "restores", Operations: o.restores.Mount},
+		{Name: "keys", Operations: o.keys.Mount},
+		{Name: "clock", Operations: o.clock.Mount},
+		{Name: "records", Operations: o.records.Mount},
+		{Name: "audit", Operations: o.audit.Mount},
 	}
 }
+
+// serveMCP registers the connection of an MCP client to the control socket. Package mcp, which
+// serves it, knows no operations.
+func (o *operations) serveMCP(m *mux.Mux) { mux.HandleDuplex(m, api.ServeMCP, o.mcp.ServeConn) }
 
 // Buckets returns the buckets of all modules, which are beside those of the store.
 func Buckets() (list []kv.Bucket) {

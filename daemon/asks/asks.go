@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/mcp"
 	"nize/store"
 )
@@ -29,6 +30,14 @@ type Asks struct {
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	}
 	Now func() time.Time
+}
+
+// Mount registers the operations.
+func (a *Asks) Mount(m *mux.Mux) {
+	mux.Handle(m, api.PostAsk, a.Post)
+	mux.Handle(m, api.AskStats, a.Stats)
+	mux.Handle(m, api.GetAsk, a.Get)
+	mux.Handle(m, api.CancelAsk, a.Cancel)
 }
 
 // Post submits an ask, and waits for a decision as long as the request specifies.

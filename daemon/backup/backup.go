@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/database"
 	"nize/store/kv/bolt"
@@ -40,6 +41,11 @@ type Backups struct {
 
 	mu    sync.Mutex
 	asked time.Time // time of the last request; the event is written a little later
+}
+
+// Mount registers the operations.
+func (b *Backups) Mount(m *mux.Mux) {
+	mux.HandleDownload(m, api.DownloadBackup, b.Download)
 }
 
 // Download returns a consistent copy. It first writes the copy beside the database, so that

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/database"
 )
@@ -13,6 +14,12 @@ import (
 type Clock struct {
 	DB  *database.DB
 	Now func() time.Time // the machine's clock
+}
+
+// Mount registers the operations.
+func (c *Clock) Mount(m *mux.Mux) {
+	mux.Handle(m, api.GetClock, c.Show)
+	mux.Handle(m, api.RepairClock, c.Repair)
 }
 
 // Show returns the clocks.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/database"
 	"nize/store/seal"
@@ -20,6 +21,12 @@ type Keys struct {
 	// Closing ends when a drain begins.
 	Closing context.Context
 	Log     *slog.Logger
+}
+
+// Mount registers the operations.
+func (k *Keys) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ExportKey, k.Export)
+	mux.Handle(m, api.RotateKeys, k.Rotate)
 }
 
 // Rotate replaces the data key and, unless NIZE_MASTER_KEY is set, the master key, and

@@ -10,12 +10,19 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/database"
 )
 
 // Records is the operations on the records of the database.
 type Records struct{ DB *database.DB }
+
+// Mount registers the operations.
+func (r *Records) Mount(m *mux.Mux) {
+	mux.HandleStream(m, api.CompactDatabase, r.Compact)
+	mux.Handle(m, api.ShowRecord, r.Show)
+}
 
 // Compact rewrites older records and gives freed space back.
 func (d *Records) Compact(ctx context.Context, by store.Caller, req api.CompactRequest, send func(api.CompactLine) error) error {

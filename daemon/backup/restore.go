@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/database"
 	"nize/store/kv/bolt"
@@ -48,6 +49,11 @@ type Restores struct {
 	directory *Directory
 	exclusive *Exclusive
 	staged    chan Staged // capacity 1; the request that stages a copy keeps the exclusive lock
+}
+
+// Mount registers the operations.
+func (r *Restores) Mount(m *mux.Mux) {
+	mux.HandleUpload(m, api.Restore, r.Upload)
 }
 
 // NewRestores returns the restore operation for the directory.

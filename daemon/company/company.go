@@ -34,6 +34,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/limit"
+	"nize/daemon/mux"
 	"nize/daemon/signin"
 	"nize/store"
 	"nize/store/identity"
@@ -72,6 +73,14 @@ type Company struct {
 	failed   error
 	failedAt time.Time
 	failedOf string // revision of the settings with which discovery failed
+}
+
+// Mount registers the operations.
+func (c *Company) Mount(m *mux.Mux) {
+	mux.Handle(m, api.GetOIDC, c.Show)
+	mux.Handle(m, api.SetOIDC, c.Set)
+	mux.Handle(m, api.TestOIDC, c.Test)
+	mux.Handle(m, api.RemoveOIDC, c.Remove)
 }
 
 // New returns a Company.

@@ -30,6 +30,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/mux"
 	"nize/mcp/upstream"
 	"nize/mcp/upstream/login"
 	"nize/mcp/upstream/oauth"
@@ -73,6 +74,16 @@ type Connect struct {
 
 	mu    sync.Mutex
 	flows map[string]*flow
+}
+
+// Mount registers the operations.
+func (c *Connect) Mount(m *mux.Mux) {
+	mux.Handle(m, api.LoginDeclared, c.BeginDeclared)
+	mux.Handle(m, api.LoginServer, c.Begin)
+	mux.Handle(m, api.GetLogin, c.Show)
+	mux.Handle(m, api.ForgetLogin, c.Forget)
+	mux.Handle(m, api.GetLoginFlow, c.Follow)
+	mux.Handle(m, api.FinishLogin, c.FinishPasted)
 }
 
 // flow is a login in progress. Fields that Begin doesn't set are guarded by mu.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/llm"
 	"nize/store"
@@ -21,6 +22,13 @@ type Agents struct {
 	Now       func() time.Time
 	// CheckPattern returns an error for a pattern of native tools that matches none.
 	CheckPattern func(string) error
+}
+
+// Mount registers the operations.
+func (a *Agents) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListAgents, a.List)
+	mux.Handle(m, api.RemoveAgent, a.Remove)
+	mux.Handle(m, api.PutAgent, a.Put)
 }
 
 // List returns the agents that the caller may use.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp"
 	"nize/store"
@@ -26,6 +27,14 @@ type Approvals struct {
 	}
 	Trail   people.Trail
 	Gateway *mcp.Gateway
+}
+
+// Mount registers the operations.
+func (a *Approvals) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListApprovals, a.List)
+	mux.Handle(m, api.GetApproval, a.Get)
+	mux.Handle(m, api.DecideCall, a.Decide)
+	mux.Handle(m, api.GetCall, a.GetCall)
 }
 
 // oversees reports whether the caller may see that other people's calls exist, and read

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
 )
@@ -19,6 +20,14 @@ type Audit struct {
 	Store     auditStore
 	Directory *people.Directory
 	Now       func() time.Time
+}
+
+// Mount registers the operations.
+func (a *Audit) Mount(m *mux.Mux) {
+	mux.HandleStream(m, api.ReadAudit, a.Read)
+	mux.HandleStream(m, api.ExportAudit, a.Export)
+	mux.Handle(m, api.GetAuditKey, a.Key)
+	mux.HandleStream(m, api.VerifyAudit, a.Verify)
 }
 
 type auditStore interface {

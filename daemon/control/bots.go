@@ -11,6 +11,7 @@ import (
 
 	"nize/bots"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -31,6 +32,18 @@ type Bots struct {
 	Put func(ctx context.Context, by store.Caller, req api.PutSettingRequest) (api.Setting, error)
 	Now func() time.Time
 	Log *slog.Logger
+}
+
+// Mount registers the operations.
+func (b *Bots) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListBots, b.List)
+	mux.Handle(m, api.RemoveBot, b.Remove)
+	mux.Handle(m, api.ConnectBot, b.Connect)
+	mux.Handle(m, api.ClaimBot, b.Claim)
+	mux.Handle(m, api.StartBot, b.Switch(true))
+	mux.Handle(m, api.StopBot, b.Switch(false))
+	mux.Handle(m, api.SweepBot, b.Sweep)
+	mux.Handle(m, api.SetBotAccess, b.SetAccess)
 }
 
 // Start starts every enabled bot with its account.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp/policy"
 	"nize/store"
@@ -28,6 +29,13 @@ type Budgets struct {
 		ListServers(ctx context.Context) ([]store.Server, error)
 	}
 	Now func() time.Time
+}
+
+// Mount registers the operations.
+func (b *Budgets) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListBudgets, b.List)
+	mux.Handle(m, api.RemoveBudget, b.Remove)
+	mux.Handle(m, api.SetBudget, b.Set)
 }
 
 // List returns the budgets that admins set, or those that apply to one person. Members get

@@ -11,6 +11,7 @@ import (
 
 	"nize/bots"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
 )
@@ -30,6 +31,13 @@ type Channels struct {
 	Models    *Models
 	Servers   *Servers
 	Log       *slog.Logger
+}
+
+// Mount registers the operations.
+func (c *Channels) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListChannels, c.List)
+	mux.Handle(m, api.UnsetChannel, c.Unset)
+	mux.Handle(m, api.SetChannel, c.Set)
 }
 
 // PlaceOf parses a channel's place: NAME:TEAM/CHANNEL, NAME:TEAM:CHANNEL, or CHANNEL if

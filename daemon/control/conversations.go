@@ -10,6 +10,7 @@ import (
 	"nize/bots"
 	"nize/bots/terminal"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
 )
@@ -34,6 +35,17 @@ type Conversations struct {
 	// Begins fills in the defaults for a new conversation's agent and model.
 	Begins func(ctx context.Context, by store.Caller, agent, model string) (string, string, error)
 	Now    func() time.Time
+}
+
+// Mount registers the operations.
+func (c *Conversations) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListConversations, c.List)
+	mux.Handle(m, api.StartConversation, c.Start)
+	mux.Handle(m, api.ShowConversation, c.Show)
+	mux.HandleStream(m, api.FollowConversation, c.Follow)
+	mux.Handle(m, api.ForgetConversation, c.Forget)
+	mux.Handle(m, api.SendMessage, c.Send)
+	mux.Handle(m, api.StopTurn, c.Stop)
 }
 
 // inChat returns the caller as a participant of a chat. An admin in a chat must approve

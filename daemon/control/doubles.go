@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -41,6 +42,12 @@ type Doubles struct {
 
 	mu   sync.Mutex // guards the fields below
 	held map[store.Surface]*heldDouble
+}
+
+// Mount registers the operations.
+func (d *Doubles) Mount(m *mux.Mux) {
+	mux.HandleStream(m, api.ConnectDouble, d.Connect)
+	mux.Handle(m, api.DisconnectDouble, d.Disconnect)
 }
 
 // heldDouble is a connected double.

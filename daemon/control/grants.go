@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp/policy"
 	"nize/store"
@@ -22,6 +23,13 @@ type Grants struct {
 	Now       func() time.Time
 	// FindTool returns a tool by its id; if it is nil, no grant is marked void.
 	FindTool func(id string) (*policy.Tool, bool)
+}
+
+// Mount registers the operations.
+func (g *Grants) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListGrants, g.List)
+	mux.Handle(m, api.AddGrant, g.Add)
+	mux.Handle(m, api.RevokeGrant, g.Revoke)
 }
 
 // List returns the standing answers that apply to a person's calls, and those that the

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp"
 	"nize/mcp/hook"
@@ -28,6 +29,16 @@ type Hooks struct {
 	Servers   *Servers
 	Directory *people.Directory
 	Config    store.Config
+}
+
+// Mount registers the operations.
+func (h *Hooks) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListHooks, h.List)
+	mux.Handle(m, api.AddHook, h.Add)
+	mux.Handle(m, api.RemoveHook, h.Remove)
+	mux.Handle(m, api.GetHook, h.Get)
+	mux.Handle(m, api.PatchHook, h.Patch)
+	mux.Handle(m, api.TestHook, h.Test)
 }
 
 // List returns hooks in the order in which they run before a call.

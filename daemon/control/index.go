@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/mcp/index"
 	"nize/store"
 )
@@ -17,6 +18,11 @@ type Index struct {
 	Unusable func() error
 	// Servers returns the servers with their health, including native tools.
 	Servers func(ctx context.Context, by store.Caller, _ api.Empty) (api.List[api.ServerView], error)
+}
+
+// Mount registers the operations.
+func (x *Index) Mount(m *mux.Mux) {
+	mux.Handle(m, api.GetIndex, x.Show)
 }
 
 // Show returns what is embedded, by which model, how old that is, and failures.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/llm"
 	"nize/store"
@@ -19,6 +20,15 @@ type Models struct {
 	Prices    *Prices
 	Router    *llm.Router
 	Directory *people.Directory
+}
+
+// Mount registers the operations.
+func (m *Models) Mount(on *mux.Mux) {
+	mux.Handle(on, api.ListModels, m.List)
+	mux.Handle(on, api.RemoveModel, m.Remove)
+	mux.Handle(on, api.SetModel, m.Set)
+	mux.Handle(on, api.SetDefaultModel, m.SetDefault)
+	mux.Handle(on, api.SetFallbacks, m.SetFallbacks)
 }
 
 // List returns the model names that the caller may use.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/llm"
 	"nize/store"
 )
@@ -16,6 +17,13 @@ import (
 type Prices struct {
 	Store     store.Prices
 	Providers *Providers
+}
+
+// Mount registers the operations.
+func (p *Prices) Mount(m *mux.Mux) {
+	mux.Handle(m, api.UnsetPrice, p.Unset)
+	mux.Handle(m, api.GetPrice, p.Get)
+	mux.Handle(m, api.SetPrice, p.Set)
 }
 
 // of returns a model's price and its source.

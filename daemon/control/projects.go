@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
 	"nize/store/project"
@@ -23,6 +24,18 @@ type Projects struct {
 		EraseProject(ctx context.Context, id string) error
 	}
 	Now func() time.Time
+}
+
+// Mount registers the operations.
+func (p *Projects) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListProjects, p.List)
+	mux.Handle(m, api.AddProject, p.Add)
+	mux.Handle(m, api.GetProject, p.Get)
+	mux.Handle(m, api.PatchProject, p.Patch)
+	mux.Handle(m, api.RemoveProject, p.Remove)
+	mux.Handle(m, api.ListProjectKeys, p.Keys)
+	mux.Handle(m, api.CreateProjectKey, p.CreateKey)
+	mux.Handle(m, api.RevokeProjectKey, p.RevokeKey)
 }
 
 // Find returns a project by its name or id. Members get ErrNotFound unless they belong to

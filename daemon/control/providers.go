@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/llm"
 	"nize/llm/openai"
 	"nize/store"
@@ -22,6 +23,16 @@ type Providers struct {
 	// Open creates the client of a service; it sends nothing.
 	Open func(store.Provider) (*openai.Client, error)
 	Now  func() time.Time
+}
+
+// Mount registers the operations.
+func (p *Providers) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListProviders, p.List)
+	mux.Handle(m, api.AddProvider, p.Add)
+	mux.Handle(m, api.RemoveProvider, p.Remove)
+	mux.Handle(m, api.DisableProvider, p.Disable)
+	mux.Handle(m, api.EnableProvider, p.Enable)
+	mux.Handle(m, api.TestProvider, p.Test)
 }
 
 // EnvironmentProviders returns the providers that need no record: an OpenAI key in the

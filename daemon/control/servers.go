@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp"
 	"nize/mcp/catalog"
@@ -42,6 +43,17 @@ type Servers struct {
 	// CheckCredential returns an error for a server whose values name an undeclared
 	// credential.
 	CheckCredential func(context.Context, store.Server) error
+}
+
+// Mount registers the operations.
+func (s *Servers) Mount(m *mux.Mux) {
+	mux.Handle(m, api.AddServer, s.Add)
+	mux.Handle(m, api.RemoveServer, s.Remove)
+	mux.Handle(m, api.GetServer, s.Get)
+	mux.Handle(m, api.PatchServer, s.Patch)
+	mux.HandleStream(m, api.ServerLogs, s.Logs)
+	mux.Handle(m, api.RestartServer, s.Restart)
+	mux.Handle(m, api.TestServer, s.Test)
 }
 
 // List returns the servers that the caller may see.

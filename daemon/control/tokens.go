@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp/expose"
 	"nize/store"
@@ -26,6 +27,15 @@ type Tokens struct {
 	Now       func() time.Time
 	// CheckPattern is as in [Agents].
 	CheckPattern func(string) error
+}
+
+// Mount registers the operations.
+func (t *Tokens) Mount(m *mux.Mux) {
+	mux.Handle(m, api.RevokeTokens, t.RevokeAll)
+	mux.Handle(m, api.ListTokens, t.List)
+	mux.Handle(m, api.CreateToken, t.Create)
+	mux.Handle(m, api.RevokeToken, t.Revoke)
+	mux.Handle(m, api.RotateToken, t.Rotate)
 }
 
 func (t *Tokens) quota() store.Quota {

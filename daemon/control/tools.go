@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp"
 	"nize/mcp/hook"
@@ -39,6 +40,18 @@ type Tools struct {
 	Now     func() time.Time
 
 	progress progress
+}
+
+// Mount registers the operations.
+func (t *Tools) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListDomains, t.ListDomains)
+	mux.Handle(m, api.BrowseDomain, t.BrowseDomain)
+	mux.Handle(m, api.ListTools, t.List)
+	mux.Handle(m, api.SearchTools, t.Search)
+	mux.Handle(m, api.GetTool, t.Get)
+	mux.Handle(m, api.CallTool, t.Call)
+	mux.HandleStream(m, api.FollowProgress, t.FollowProgress)
+	mux.Handle(m, api.ExplainTool, t.Explain)
 }
 
 // List returns the tools that the caller may see, of one server or of all.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -15,6 +16,12 @@ type UnmetRequests struct {
 		ListUnmetRequests(ctx context.Context) ([]store.UnmetRequest, error)
 		DeleteUnmetRequests(ctx context.Context, by store.Caller, text string) (int, error)
 	}
+}
+
+// Mount registers the operations.
+func (u *UnmetRequests) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ForgetUnmetRequests, u.Forget)
+	mux.Handle(m, api.ListUnmetRequests, u.List)
 }
 
 // List returns them, ranked.

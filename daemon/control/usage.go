@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
 	"nize/store/project"
@@ -22,6 +23,11 @@ type Usage struct {
 	}
 	Directory *people.Directory
 	Projects  *Projects
+}
+
+// Mount registers the operations.
+func (u *Usage) Mount(m *mux.Mux) {
+	mux.Handle(m, api.GetUsage, u.Get)
 }
 
 // Get returns what was spent. Members get their own spending, whatever they group by.

@@ -16,6 +16,7 @@ import (
 	"nize/bots"
 	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/mux"
 	"nize/mcp/policy"
 	"nize/store"
 	"nize/store/credential"
@@ -33,6 +34,17 @@ type Credentials struct {
 	}
 	// Tools calls f for every tool.
 	Tools func(f func(*policy.Tool) bool)
+}
+
+// Mount registers the operations.
+func (c *Credentials) Mount(m *mux.Mux) {
+	mux.Handle(m, api.DeleteCredential, c.Delete)
+	mux.Handle(m, api.ListCredentials, c.List)
+	mux.Handle(m, api.PutCredential, c.Put)
+	mux.Handle(m, api.ListDeclarations, c.ListDeclarations)
+	mux.Handle(m, api.GetDeclaration, c.GetDeclaration)
+	mux.Handle(m, api.Declare, c.Declare)
+	mux.Handle(m, api.RemoveDeclaration, c.RemoveDeclaration)
 }
 
 // List implements the operation as in [control.Credentials].

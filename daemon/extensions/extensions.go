@@ -10,6 +10,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/imports"
+	"nize/daemon/mux"
 	"nize/mcp/extension"
 	"nize/mcp/native"
 	"nize/mcp/policy"
@@ -22,6 +23,13 @@ type Extensions struct {
 	Loader   *extension.Loader
 	Registry *native.Registry
 	Failed   func() []imports.Failed // entries of the servers file that are not servers
+}
+
+// Mount registers the operations.
+func (e *Extensions) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListServers, e.List)
+	mux.Handle(m, api.ListUntrusted, e.ListUntrusted)
+	mux.Handle(m, api.TrustTools, e.Trust)
 }
 
 // List returns the servers that the caller may see. For admins it includes native, if there

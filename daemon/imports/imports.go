@@ -21,6 +21,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/mcpfile"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -37,6 +38,11 @@ type Importer struct {
 	Port func() string
 	Now  func() time.Time
 	Log  *slog.Logger
+}
+
+// Mount registers the operations.
+func (m *Importer) Mount(on *mux.Mux) {
+	mux.HandleStream(on, api.ImportServers, m.Import)
 }
 
 // Import registers the servers of an MCP client's file independently of each other, and

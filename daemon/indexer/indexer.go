@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/mux"
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/feature"
@@ -45,6 +47,11 @@ type Indexer struct {
 	unusable atomic.Pointer[error] // last result of UseEmbedder
 
 	writing sync.Mutex // held while a model writes examples
+}
+
+// Mount registers the operations.
+func (x *Indexer) Mount(m *mux.Mux) {
+	mux.HandleStream(m, api.Reindex, x.Reindex)
 }
 
 // Rebuild fills the index from the store, at the start and for a full reindex.

@@ -10,6 +10,7 @@ import (
 
 	"nize/daemon/alert"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
 	"nize/store/webhook"
@@ -50,6 +51,13 @@ type Alerts struct {
 	Again func()
 	Now   func() time.Time
 	Log   *slog.Logger
+}
+
+// Mount registers the operations.
+func (a *Alerts) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListAlerts, a.List)
+	mux.Handle(m, api.TestAlert, a.Test)
+	mux.Handle(m, api.AckAlert, a.Acknowledge)
 }
 
 // Destination returns the destination in alerts.to, nil for none: a chat platform's address

@@ -13,6 +13,7 @@ import (
 	"nize/daemon/alert"
 	"nize/daemon/api"
 	"nize/daemon/doctor"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -34,6 +35,11 @@ type Doctor struct {
 	Identity func(ctx context.Context, online bool) (*doctor.Identity, error)
 	// Roof adds the process's own facts: its listeners, keys and configuration.
 	Roof func(f *doctor.Facts)
+}
+
+// Mount registers the operations.
+func (d *Doctor) Mount(m *mux.Mux) {
+	mux.Handle(m, api.Doctor, d.Examine)
 }
 
 // Examine runs all checks.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/database"
 )
@@ -36,6 +37,11 @@ type Status struct {
 	// Roof adds the process's own state: its listeners, configuration and chats.
 	Roof func(ctx context.Context, s *api.Status)
 	Now  func() time.Time
+}
+
+// Mount registers the operations.
+func (o *Status) Mount(m *mux.Mux) {
+	mux.Handle(m, api.GetStatus, o.Show)
 }
 
 // Show returns the daemon's status; for members without how servers are run.

@@ -10,6 +10,7 @@ import (
 
 	"nize/bots"
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/printable"
 )
@@ -22,6 +23,15 @@ type Groups struct {
 	Bots      *bots.Registry
 	// Account returns a bot's account.
 	Account func(ctx context.Context, at store.Surface) (store.Bot, error)
+}
+
+// Mount registers the operations.
+func (g *Groups) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListGroups, g.List)
+	mux.Handle(m, api.AddGroup, g.Add)
+	mux.Handle(m, api.RemoveGroup, g.Remove)
+	mux.Handle(m, api.GetGroup, g.Get)
+	mux.Handle(m, api.PatchGroup, g.Patch)
 }
 
 type groupStore interface {

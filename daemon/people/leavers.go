@@ -7,6 +7,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/module"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -21,6 +22,13 @@ type Leavers struct {
 		DropSearches(users ...string)
 		Load(ctx context.Context) error
 	}
+}
+
+// Mount registers the operations.
+func (l *Leavers) Mount(m *mux.Mux) {
+	mux.Handle(m, api.RemoveUser, l.Remove)
+	mux.HandleStream(m, api.ExportUser, l.Export)
+	mux.Handle(m, api.ForgetUser, l.Forget)
 }
 
 type leaverStore interface {

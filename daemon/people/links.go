@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -18,6 +19,13 @@ type Links struct {
 	Directory *Directory
 	Joined    func(context.Context) error // reloads what moved with a user
 	Log       *slog.Logger
+}
+
+// Mount registers the operations.
+func (l *Links) Mount(m *mux.Mux) {
+	mux.Handle(m, api.MakeLink, l.Make)
+	mux.Handle(m, api.Join, l.Join)
+	mux.Handle(m, api.ShowLink, l.Show)
 }
 
 // Make creates a code.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 	"nize/store/identity"
 	"nize/store/printable"
@@ -26,6 +27,15 @@ type Users struct {
 	// approvers.
 	UndecidablePolicies func(ctx context.Context) ([]string, error)
 	Now                 func() time.Time
+}
+
+// Mount registers the operations.
+func (p *Users) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListUsers, p.List)
+	mux.Handle(m, api.AddUser, p.Add)
+	mux.Handle(m, api.GetUser, p.Get)
+	mux.Handle(m, api.PatchUser, p.Patch)
+	mux.Handle(m, api.Unlink, p.Unlink)
 }
 
 type userStore interface {

@@ -12,6 +12,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/mux"
 	"nize/mcp/native"
 	"nize/mcp/native/planusage"
 	"nize/store"
@@ -24,6 +25,14 @@ type Plans struct {
 	Budgets *control.Budgets
 	Config  store.Config
 	Now     func() time.Time
+}
+
+// Mount registers the operations.
+func (p *Plans) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListPlans, p.List)
+	mux.Handle(m, api.RemovePlan, p.Remove)
+	mux.Handle(m, api.PutPlan, p.Put)
+	mux.Handle(m, api.AssignPlan, p.Assign)
 }
 
 // List returns the plans.

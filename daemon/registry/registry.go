@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/store"
 )
 
@@ -37,6 +38,12 @@ const (
 type Registry struct {
 	Address   func() string // the current registry.url
 	Transport http.RoundTripper
+}
+
+// Mount registers the operations.
+func (r *Registry) Mount(m *mux.Mux) {
+	mux.Handle(m, api.SearchRegistry, r.Search)
+	mux.Handle(m, api.GetRegistryServer, r.Get)
 }
 
 // CheckAddress returns an error for an unacceptable address: over plain HTTP, anyone on the

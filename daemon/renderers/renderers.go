@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/mcp/policy"
 	"nize/mcp/renderer"
 	"nize/store"
@@ -21,6 +22,13 @@ type Renderers struct {
 	Tool func(id string) (*policy.Tool, bool)
 	// IDs returns the ids of all tools.
 	IDs func(ctx context.Context) ([]string, error)
+}
+
+// Mount registers the operations.
+func (r *Renderers) Mount(m *mux.Mux) {
+	mux.Handle(m, api.GetRenderer, r.Get)
+	mux.Handle(m, api.PutRenderer, r.Put)
+	mux.Handle(m, api.RemoveRenderer, r.Remove)
 }
 
 // Load loads the stored renderers. It skips one that can no longer be decoded: its tool's

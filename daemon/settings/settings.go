@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"nize/daemon/api"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/llm"
 	"nize/store"
@@ -32,6 +33,14 @@ type Settings struct {
 	Trail         people.Trail
 	// Changed is called with each key that was stored.
 	Changed func(key string)
+}
+
+// Mount registers the operations.
+func (s *Settings) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListSettings, s.List)
+	mux.Handle(m, api.UnsetSetting, s.Unset)
+	mux.Handle(m, api.ExplainSetting, s.Explain)
+	mux.Handle(m, api.PutSetting, s.Put)
 }
 
 // List returns every key with its effective value, by category.

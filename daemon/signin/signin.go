@@ -35,7 +35,9 @@ import (
 	"strings"
 	"time"
 
+	"nize/daemon/api"
 	"nize/daemon/limit"
+	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
 	"nize/store/oauth"
@@ -133,6 +135,16 @@ type Server struct {
 	// strangers limits how many unauthenticated requests write to the database at once:
 	// they wait for each other, and authenticated requests don't wait for them.
 	strangers chan struct{}
+}
+
+// Mount registers the operations.
+func (s *Server) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListLogins, s.List)
+	mux.Handle(m, api.StartLogin, s.Start)
+	mux.Handle(m, api.ApproveLogin, s.Approve)
+	mux.Handle(m, api.DenyLogin, s.Deny)
+	mux.Handle(m, api.ShowLogin, s.Show)
+	mux.Handle(m, api.RevokeLogin, s.Revoke)
 }
 
 // New returns a Server.
