@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"io"
+	"maps"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -53,6 +54,21 @@ type ownConn struct {
 	mu        sync.Mutex
 	inflight  map[jsonrpc.ID]struct{} // requests without a response yet
 	finishing bool
+}
+
+// note adds facts about a request for its handlers.
+func (c *ownConn) note(m *jsonrpc.Request, facts map[string]any) {
+	info := *c.caller
+	info.Extra = maps.Clone(info.Extra)
+	maps.Copy(info.Extra, facts)
+	m.Extra = &sdk.RequestExtra{TokenInfo: &info}
+}
+
+// notify sends a notification to the client.
+func (c *ownConn) notify(m jsonrpc.Message) error {
+	ctx, cancel := context.WithTimeout(context.Background(), notifyPatience)
+	defer cancel()
+	return c.Write(ctx, m)
 }
 
 // Connect returns c, so that it is its own transport.

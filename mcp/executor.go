@@ -34,6 +34,7 @@ type executor struct {
 	budgets  callBudgets
 	catalog  *catalog.Catalog
 	feedback *feedback.Learner
+	waiters  *waiters
 	view     func(c *store.Call, r *store.Result) json.RawMessage // may be nil
 	owner    string
 	log      *slog.Logger
@@ -57,7 +58,7 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 		if inv.began != nil {
 			inv.began(c)
 		}
-		o := x.run(ctx, inv, progress)
+		o := x.runReporting(ctx, inv, progress)
 		if _, stored := x.stored.LoadAndDelete(c.ID); stored {
 			return x.finish(ctx, inv, o)
 		}
@@ -73,7 +74,18 @@ func (x *executor) runNow(ctx context.Context, inv *Invocation, progress store.P
 	if inv.began != nil {
 		inv.began(c)
 	}
-	return x.finish(ctx, inv, x.run(ctx, inv, progress))
+	return x.finish(ctx, inv, x.runReporting(ctx, inv, progress))
+}
+
+// runReporting is run for a call whose caller stays. Without a progress function the
+// server is not asked for progress, except for a task, whose client polls.
+func (x *executor) runReporting(ctx context.Context, inv *Invocation, progress store.ProgressFunc) store.Outcome {
+	if progress != nil || inv.Call.Task {
+		tell, end := x.waiters.relay(inv.Call.ID, progress, x.now)
+		defer end()
+		progress = tell
+	}
+	return x.run(ctx, inv, progress)
 }
 
 // store stores a running call that has no record yet, because a part of it must be durable

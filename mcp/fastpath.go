@@ -34,6 +34,8 @@ type fastPath struct {
 	server *Server
 	sdk    http.Handler
 
+	streams sessionStreams // on which clients of sessions listen
+
 	mu       sync.Mutex
 	inflight map[call]context.CancelFunc
 }
@@ -172,6 +174,11 @@ func (h *fastPath) passToSDK(w http.ResponseWriter, r *http.Request, session str
 			return
 		}
 		defer leave()
+		if use == sessions.Listens {
+			stream, end := h.streams.enter(session, w)
+			defer end()
+			w = stream
+		}
 	}
 	h.sdk.ServeHTTP(&reply.StatusWriter{ResponseWriter: w, OnStatus: func(status int) {
 		if session != "" && (status == http.StatusNotFound || r.Method == http.MethodDelete && status < 300) {

@@ -135,14 +135,14 @@ func New(opt Options) *Gateway {
 	learner := &feedback.Learner{Store: opt.Learned, Index: opt.Index, Config: opt.Config, Log: opt.Log, Now: opt.Now, Run: background.Run}
 	hooks := hooks{opt.Hooks, opt.Configured, opt.Log, opt.Now}
 	budgets := callBudgets{Store: opt.Budgets, Config: opt.Config}
-	run := &executor{calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: tools, feedback: learner, view: opt.View, owner: opt.Owner, log: opt.Log, now: opt.Now}
-	run.stopping, run.cut = context.WithCancel(context.Background()) // for the lifetime of the gateway
 	waiters := newWaiters()
+	run := &executor{waiters: waiters, calls: opt.Calls, runner: opt.Runner, policy: rules, hooks: hooks, budgets: budgets, catalog: tools, feedback: learner, view: opt.View, owner: opt.Owner, log: opt.Log, now: opt.Now}
+	run.stopping, run.cut = context.WithCancel(context.Background()) // for the lifetime of the gateway
 	return &Gateway{
 		Policy: rules, Catalog: tools, Feedback: learner,
 		Discovery: &Discovery{rules, tools, opt.Index, learner, opt.Config, opt.Calls},
 		calls:     opt.Calls, config: opt.Config, warn: opt.Warn, log: opt.Log, now: opt.Now,
-		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters, questions: &questions{open: map[string]map[string]*openQuestion{}, asked: waiters.wake},
+		hooks: hooks, budgets: budgets, validator: validator{log: opt.Log}, executor: run, waiters: waiters, questions: &questions{open: map[string]map[string]*openQuestion{}, asked: waiters.asked},
 		worker:     newWorker(opt, rules, tools, run, waiters, background),
 		rejections: &rejectionRecorder{Events: opt.Calls, Now: opt.Now, Later: background.SetTimer, Counted: opt.Rejected},
 	}

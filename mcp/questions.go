@@ -197,7 +197,7 @@ type questions struct {
 	mu     sync.Mutex
 	number int
 	open   map[string]map[string]*openQuestion // by call id and key
-	asked  func(call string)                   // a call has a new one
+	asked  func(call string)                   // the questions of a call changed
 }
 
 // openQuestion is one of them.
@@ -231,10 +231,14 @@ func (qs *questions) ask(ctx context.Context, call string, q store.Question, e t
 // close takes a question out; it may be out already.
 func (qs *questions) close(call, key string) {
 	qs.mu.Lock()
-	defer qs.mu.Unlock()
+	was := qs.open[call][key] != nil
 	delete(qs.open[call], key)
 	if len(qs.open[call]) == 0 {
 		delete(qs.open, call)
+	}
+	qs.mu.Unlock()
+	if was {
+		qs.asked(call)
 	}
 }
 

@@ -57,6 +57,8 @@ type Server struct {
 	sdk     *sdk.Server
 	handler http.Handler
 	fast    *fastPath
+	// stateless is the SDK's handler for 2026-07-28.
+	stateless http.Handler
 
 	mu      sync.Mutex
 	streams map[*httpRequest]struct{} // requests in flight, to end them when their token is revoked
@@ -97,9 +99,9 @@ func NewServer(opt ServerOptions) *Server {
 		return sessions.Limits{All: store.GetInt(opt.Config, "", "limits.sessions"), Token: store.GetInt(opt.Config, "", "limits.token.sessions")}
 	}})
 	srv.AddReceivingMiddleware(s.recoverPanics, s.countSession, s.offerTasks, s.serveExposed, s.cleanUpQuestions)
-	srv.AddSendingMiddleware(s.onlyDue)
+	srv.AddSendingMiddleware(s.onlyDue, s.acknowledgeTasks)
 	get := func(*http.Request) *sdk.Server { return srv }
-	stateless := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
+	s.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: sdkLog, DisableLocalhostProtection: true})
 	stateful := sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Logger: sdkLog, DisableLocalhostProtection: true})
 	s.fast = newFastPath(s, stateful)
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +109,7 @@ func NewServer(opt ServerOptions) *Server {
 			return
 		}
 		if r.Header.Get("MCP-Protocol-Version") >= modern {
-			stateless.ServeHTTP(w, r)
+			s.stateless.ServeHTTP(w, r)
 			return
 		}
 		s.fast.ServeHTTP(w, r)
@@ -483,7 +485,12 @@ func progressOf(ctx context.Context, req *sdk.CallToolRequest) store.ProgressFun
 	if token == nil {
 		return nil
 	}
+	task, _ := ctx.Value(taskKey{}).(*taskRequest)
 	return func(done, total float64, message string) {
-		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message})
+		p := &sdk.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}
+		if err := req.Session.NotifyProgress(ctx, p); err != nil && task != nil && task.legacy {
+			// Its request was answered with the task, until whose end the token is valid.
+			_ = req.Session.NotifyProgress(context.Background(), p)
+		}
 	}
 }

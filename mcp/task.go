@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -58,6 +57,9 @@ const taskParam = "task"
 func (s *Server) offerTasks(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		r, ok := req.(*sdk.CallToolRequest)
+		if l, by, listens := listenOf(method, req); listens {
+			return s.listen(ctx, by, l, func(ctx context.Context) (sdk.Result, error) { return next(ctx, method, req) })
+		}
 		if !ok {
 			res, err := next(ctx, method, req)
 			if err != nil {
@@ -80,7 +82,11 @@ func (s *Server) offerTasks(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			return res, err
 		}
-		return rawResult{new(sdk.CallToolResult), s.taskCreated(ctx, ask)}, nil
+		made := s.taskOf(ctx, ask.call, ask.call.ID, ask.legacy)
+		if by, ok := callerOf(req); legacy && ok {
+			s.followLegacy(by, r.Extra.TokenInfo, made)
+		}
+		return rawResult{new(sdk.CallToolResult), made.answer(legacy)}, nil
 	}
 }
 
@@ -194,6 +200,7 @@ func (g *Gateway) launch(ctx context.Context, by store.Caller, req store.Request
 		}
 		if task && err == nil && !c.State.Final() {
 			g.waiters.detach(c.ID, false)
+			g.keepProgress(run, c.ID, w.progress)
 		}
 		end <- ended{c, err}
 	})
@@ -225,6 +232,17 @@ func (g *Gateway) launch(ctx context.Context, by store.Caller, req store.Request
 			cancel()
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// keepProgress sends the progress of a task to the client that made it, until the task ends.
+func (g *Gateway) keepProgress(ctx context.Context, id string, progress store.ProgressFunc) {
+	if progress == nil {
+		return
+	}
+	g.waiters.keepProgress(id, progress)
+	if c, err := g.calls.GetCall(ctx, id); err == nil && c.State.Final() { // it ended before
+		g.waiters.notify(id)
 	}
 }
 
@@ -303,7 +321,11 @@ func (s *Server) taskOf(ctx context.Context, c *store.Call, id string, legacy bo
 	case !c.State.Final() && c.State != store.Running:
 		t.message = "approved, about to run"
 	case !c.State.Final():
-		t.message = "running"
+		report := s.opt.Gateway.waiters.reportOf(c.ID)
+		if t.message = "running"; report.String() != "" {
+			t.message += ": " + report.String()
+		}
+		t.updated = later(t.updated, report.at)
 		if inputs := s.opt.Gateway.inputs(c); len(inputs) > 0 && !legacy {
 			t.status, t.inputs, t.message = taskwire.InputRequired, inputs, "its server asks something"
 		}
@@ -395,10 +417,9 @@ func (t task) legacy() taskwire.Legacy {
 	return taskwire.Legacy{Form: t.form(), TTL: t.ttl.Milliseconds(), Poll: t.poll.Milliseconds()}
 }
 
-// taskCreated is the answer of a call that became a task.
-func (s *Server) taskCreated(ctx context.Context, ask *taskRequest) json.RawMessage {
-	t := s.taskOf(ctx, ask.call, ask.call.ID, ask.legacy)
-	if ask.legacy {
+// answer is the answer of a call that became the task.
+func (t task) answer(legacy bool) json.RawMessage {
+	if legacy {
 		return mustJSON(struct {
 			Task taskwire.Legacy `json:"task"`
 		}{t.legacy()})
@@ -413,7 +434,11 @@ type tasksCall struct {
 		Task    string                     `json:"taskId"`
 		Cursor  string                     `json:"cursor"`
 		Answers map[string]json.RawMessage `json:"inputResponses"`
-		Meta    struct {
+		// Notifications are the subscriptions of a subscriptions/listen.
+		Notifications struct {
+			Tasks []string `json:"taskIds"`
+		} `json:"notifications"`
+		Meta struct {
 			Client struct {
 				Extensions map[string]json.RawMessage `json:"extensions"`
 			} `json:"io.modelcontextprotocol/clientCapabilities"`
@@ -595,7 +620,7 @@ const cancelPatience = 2 * time.Second
 func (s *Server) serveTasksOverHTTP(w http.ResponseWriter, r *http.Request) (ok bool) {
 	version := r.Header.Get("MCP-Protocol-Version")
 	named := r.Header.Get("Mcp-Method")
-	if r.Method != http.MethodPost || version >= modern && named != "" && !strings.HasPrefix(named, "tasks/") {
+	if r.Method != http.MethodPost || version >= modern && named != "" && named != methodListen && !strings.HasPrefix(named, "tasks/") {
 		return false
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
@@ -615,15 +640,19 @@ func (s *Server) serveTasksOverHTTP(w http.ResponseWriter, r *http.Request) (ok 
 		return false
 	}
 	info := auth.TokenInfoFromContext(r.Context())
+	session := r.Header.Get("Mcp-Session-Id")
 	if req.Method == "tools/call" && version < modern && hasTaskParam(body) {
 		info.Extra[taskParam] = true
+		info.Extra[sessionWriter] = func(m jsonrpc.Message) error { return s.fast.streams.notify(session, m) }
 		return false
 	}
 	by, known := info.Extra["caller"].(store.Caller)
+	if req.Method == methodListen && version >= modern && known && len(req.ID) > 0 {
+		return s.listenOverHTTP(w, r, by, req.ID, req.tasksCall)
+	}
 	if len(req.ID) == 0 || !known || !req.serves(version) {
 		return false
 	}
-	session := r.Header.Get("Mcp-Session-Id")
 	if version < modern {
 		if session == "" {
 			return false // the SDK says what is wrong
@@ -640,7 +669,7 @@ func (s *Server) serveTasksOverHTTP(w http.ResponseWriter, r *http.Request) (ok 
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
 		}
-		out.SendDocument(append(append(append(out.Head(), `"error":`...), mustJSON(e)...), '}'))
+		out.SendProblem(e)
 	}
 	if name := r.Header.Get("Mcp-Name"); version >= modern && (named != "" && named != req.Method || name != "" && name != req.Params.Task) {
 		fail(&jsonrpc.Error{Code: sdk.CodeHeaderMismatch, Message: "the headers Mcp-Method and Mcp-Name do not match the request's method and taskId"})
@@ -672,7 +701,7 @@ func hasTaskParam(request []byte) bool {
 // its own, in the background, and notes a task parameter; ok is false if the request is
 // for the SDK.
 func (s *Server) serveTasksOverConn(ctx context.Context, own *ownConn, by store.Caller, m *jsonrpc.Request) (ok bool) {
-	if !m.IsCall() || m.Method != "tools/call" && !strings.HasPrefix(m.Method, "tasks/") {
+	if !m.IsCall() || m.Method != "tools/call" && m.Method != methodListen && !strings.HasPrefix(m.Method, "tasks/") {
 		return false
 	}
 	req := tasksCall{Method: m.Method}
@@ -683,10 +712,18 @@ func (s *Server) serveTasksOverConn(ctx context.Context, own *ownConn, by store.
 	if m.Method == "tools/call" {
 		var p taskParams
 		if version < modern && json.Unmarshal(m.Params, &p) == nil && p.Task != nil {
-			info := *own.caller
-			info.Extra = maps.Clone(info.Extra)
-			info.Extra[taskParam] = true
-			m.Extra = &sdk.RequestExtra{TokenInfo: &info}
+			own.note(m, map[string]any{taskParam: true, sessionWriter: own.notify})
+		}
+		return false
+	}
+	if m.Method == methodListen {
+		l, err := s.newTaskListen(ctx, by, mustJSON(m.ID.Raw()), req, own.notify)
+		if err != nil {
+			_ = own.Write(ctx, &jsonrpc.Response{ID: m.ID, Error: wireError(err)}) // the client has left
+			return true
+		}
+		if l != nil {
+			own.note(m, map[string]any{listenParam: l})
 		}
 		return false
 	}

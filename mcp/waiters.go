@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,12 +33,40 @@ type waiters struct {
 	leaving  map[string]bool               // by call id: its last caller left, and it is being cancelled
 	progress map[string]store.ProgressFunc // by call id: the waiting client's progress
 	cancels  map[string]context.CancelFunc // by call id: cancels a running task
+	watches  map[string][]*callWatch       // by call id
+	reports  map[string]callReport         // by the id of a running call: the last progress that its server reported
+}
+
+// callWatch is called when a call's state or progress changes. It must not block.
+type callWatch struct{ changed func() }
+
+// callReport is progress that a call's server reported.
+type callReport struct {
+	at          time.Time
+	done, total float64
+	message     string
+}
+
+// String describes the progress, such as "3 of 10, copying".
+func (r callReport) String() string {
+	var parts []string
+	switch {
+	case r.total > 0:
+		parts = append(parts, fmt.Sprintf("%.10g of %.10g", r.done, r.total))
+	case r.done > 0:
+		parts = append(parts, fmt.Sprintf("%.10g", r.done))
+	}
+	if r.message != "" {
+		parts = append(parts, r.message)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func newWaiters() *waiters {
 	return &waiters{
 		settled: map[string][]chan struct{}{}, attached: map[string]int{}, gone: map[string]int{}, expected: map[string]bool{},
 		leaving: map[string]bool{}, progress: map[string]store.ProgressFunc{}, cancels: map[string]context.CancelFunc{},
+		watches: map[string][]*callWatch{}, reports: map[string]callReport{},
 	}
 }
 
@@ -113,6 +142,14 @@ func (w *waiters) subscribe(id string, progress store.ProgressFunc) chan struct{
 	return told
 }
 
+// keepProgress sends the progress of a call to a client that isn't attached, until the call
+// settles.
+func (w *waiters) keepProgress(id string, progress store.ProgressFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.progress[id] = progress
+}
+
 // unsubscribe removes a channel.
 func (w *waiters) unsubscribe(id string, told chan struct{}) {
 	w.mu.Lock()
@@ -132,6 +169,7 @@ func (w *waiters) unsubscribe(id string, told chan struct{}) {
 func (w *waiters) notify(id string) {
 	w.mu.Lock()
 	delete(w.expected, id)
+	delete(w.progress, id)
 	w.mu.Unlock()
 	w.wake(id)
 }
@@ -148,11 +186,90 @@ func (w *waiters) wake(id string) {
 	}
 }
 
+// asked makes the waiting callers and watchers look at the questions of a call again.
+func (w *waiters) asked(id string) {
+	w.wake(id)
+	w.changed(id)
+}
+
 // progressOf returns the progress function of the client that waits for the call, or nil.
 func (w *waiters) progressOf(id string) store.ProgressFunc {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.progress[id]
+}
+
+// watch calls changed when the call's state or progress changes, until stop is called.
+func (w *waiters) watch(id string, changed func()) (stop func()) {
+	one := &callWatch{changed}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches[id] = append(w.watches[id], one)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.watches[id] = slices.DeleteFunc(w.watches[id], func(o *callWatch) bool { return o == one }); len(w.watches[id]) == 0 {
+			delete(w.watches, id)
+		}
+	}
+}
+
+// changed informs the watchers of a call.
+func (w *waiters) changed(id string) {
+	w.mu.Lock()
+	watching := slices.Clone(w.watches[id])
+	w.mu.Unlock()
+	for _, one := range watching {
+		one.changed()
+	}
+}
+
+// reportEvery is how often watchers are informed of progress alone.
+const reportEvery = time.Second
+
+// relay returns the progress function of a call that begins to run. It passes each report
+// on to direct or, if that is nil, to the client that is attached at that time, and keeps
+// the last one until end is called.
+func (w *waiters) relay(id string, direct store.ProgressFunc, now func() time.Time) (tell store.ProgressFunc, end func()) {
+	var informed time.Time // guarded by w.mu, as is ended
+	ended := false
+	tell = func(done, total float64, message string) {
+		r := callReport{now(), done, total, message}
+		w.mu.Lock()
+		if ended {
+			w.mu.Unlock()
+			return
+		}
+		w.reports[id] = r
+		due := r.at.Sub(informed) >= reportEvery
+		if due {
+			informed = r.at
+		}
+		to := direct
+		if to == nil {
+			to = w.progress[id]
+		}
+		w.mu.Unlock()
+		if to != nil {
+			to(done, total, message)
+		}
+		if due {
+			w.changed(id)
+		}
+	}
+	return tell, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		ended = true
+		delete(w.reports, id)
+	}
+}
+
+// reportOf returns the last progress of a running call.
+func (w *waiters) reportOf(id string) callReport {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reports[id]
 }
 
 // setCancel sets the function that cancels a running task; nil removes it.

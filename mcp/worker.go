@@ -218,7 +218,9 @@ func (w *worker) resumeTask(ctx context.Context, id string) error {
 	defer cancel()
 	w.waiters.setCancel(id, cancel)
 	defer w.waiters.setCancel(id, nil)
-	_, err = w.executor.finish(ctx, inv, w.executor.run(run, inv, w.waiters.progressOf(id)))
+	tell, end := w.waiters.relay(id, nil, w.now)
+	defer end()
+	_, err = w.executor.finish(ctx, inv, w.executor.run(run, inv, tell))
 	return err
 }
 
@@ -245,6 +247,7 @@ func (w *worker) markLostLater() {
 
 // followCall handles one state change of a call.
 func (w *worker) followCall(ctx context.Context, change store.Change) {
+	defer w.waiters.changed(change.ID)
 	switch {
 	case change.State == store.Pending && change.Approved:
 		w.tasks.StopTimer(change.ID)
@@ -344,7 +347,9 @@ func (w *worker) runApproved(ctx context.Context, id string) error {
 		w.waiters.setCancel(id, cancel)
 		defer w.waiters.setCancel(id, nil)
 	}
-	_, err = w.executor.finish(ctx, inv, w.executor.run(run, inv, w.waiters.progressOf(id)))
+	tell, end := w.waiters.relay(id, nil, w.now)
+	defer end()
+	_, err = w.executor.finish(ctx, inv, w.executor.run(run, inv, tell))
 	return err
 }
 

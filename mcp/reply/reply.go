@@ -41,6 +41,16 @@ func (o *Reply) SendError(message string) {
 	o.SendDocument(append(append(append(o.Head(), `"error":`...), e...), '}'))
 }
 
+// SendProblem responds with an error, which must encode to a JSON-RPC error.
+func (o *Reply) SendProblem(problem any) {
+	e, err := json.Marshal(problem)
+	if err != nil {
+		o.SendError("internal error")
+		return
+	}
+	o.SendDocument(append(append(append(o.Head(), `"error":`...), e...), '}'))
+}
+
 // SendDocument sends the whole response.
 func (o *Reply) SendDocument(doc []byte) {
 	if o.streaming {
