@@ -116,6 +116,25 @@ func elicit(ctx context.Context, session *sdk.ServerSession, inputs sdk.InputReq
 	return answers, failed
 }
 
+// onlySession is the word in [store.Asked.Asks] for a client of 2025-11-25 that has a task:
+// no request of its own is open that its answers could come back with.
+const onlySession = "session"
+
+// sessionAsker asks the client of a session a question of a call's server.
+type sessionAsker func(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error)
+
+// askSession returns a function that asks the client of a session about one of its tasks.
+func askSession(session *sdk.ServerSession, task string) sessionAsker {
+	return func(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		p.Meta = sdk.Meta{relatedTask: map[string]any{"taskId": task}}
+		// The context of a request would send the question on that request's stream.
+		alone, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		return session.Elicit(alone, p)
+	}
+}
+
 // executeRound is one round of executeAsking: first it begins the call, later it takes
 // the answers. The result is the call's, a task, or what the client is asked.
 func (s *Server) executeRound(ctx context.Context, by store.Caller, req *sdk.CallToolRequest, u use, asks string) (*sdk.CallToolResult, error) {
@@ -137,6 +156,10 @@ func (s *Server) executeRound(ctx context.Context, by store.Caller, req *sdk.Cal
 	w := &waiter{progress: progressOf(ctx, req), left: connectionOf(req), asks: true}
 	a, _ := ctx.Value(askedKey{}).(*pendingQuestion)
 	task, isTask := ctx.Value(taskKey{}).(*taskRequest)
+	if isTask && task.legacy {
+		u.req.Asks += " " + onlySession
+		w.asks, w.made = false, func(call string) { g.waiters.setSession(call, askSession(req.Session, call)) }
+	}
 	if isTask {
 		timer := time.NewTimer(s.patience(task))
 		defer timer.Stop()
@@ -201,18 +224,15 @@ func (s *Server) roundEnds(ctx context.Context, req *sdk.CallToolRequest, u use,
 		}
 		return u.answer(c, err).result(), nil
 	}
-	if inputs := s.opt.Gateway.questions.of(c.ID); len(inputs) > 0 {
+	task, isTask := ctx.Value(taskKey{}).(*taskRequest)
+	if inputs := s.opt.Gateway.questions.of(c.ID); len(inputs) > 0 && !(isTask && task.legacy) {
 		wants := sdk.InputRequestMap{}
 		for key, q := range inputs {
-			p := &sdk.ElicitParams{Mode: q.wire.Mode, Message: clientMessage(c, q), URL: q.wire.URL, ElicitationID: q.wire.ID}
-			if len(q.wire.Schema) > 0 && q.wire.Mode == "form" {
-				p.RequestedSchema = q.wire.Schema
-			}
-			wants[key] = p
+			wants[key] = q.params(c)
 		}
 		return &sdk.CallToolResult{InputRequests: wants, RequestState: askedState + c.ID}, nil
 	}
-	if task, ok := ctx.Value(taskKey{}).(*taskRequest); ok {
+	if isTask {
 		task.call = c
 		return &sdk.CallToolResult{}, nil
 	}
@@ -230,11 +250,7 @@ func (s *Server) takeAnswers(ctx context.Context, by store.Caller, id string, re
 		if !ok || r == nil {
 			continue
 		}
-		a := taskwire.Answer{Action: r.Action}
-		if r.Action == taskwire.Accept && r.Content != nil {
-			a.Content = mustJSON(r.Content)
-		}
-		if err := s.opt.Gateway.questions.answer(id, key, a); err != nil {
+		if err := s.opt.Gateway.questions.answer(id, key, answerFrom(r)); err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: callError(err).Message.String()}
 		}
 	}

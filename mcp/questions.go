@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"nize/mcp/question"
 	"nize/mcp/taskwire"
 	"nize/store"
@@ -41,8 +43,12 @@ func (g *Gateway) AskRequester(ctx context.Context, c *store.Call, e taskwire.El
 	if err := g.executor.store(ctx, c); err != nil {
 		return taskwire.Answer{}, err
 	}
-	if c.ClientAsks(e.Mode) {
-		return g.questions.ask(ctx, c.ID, q, e), nil
+	session := g.waiters.sessionOf(c.ID)
+	if c.ClientAsks(e.Mode) && (session != nil || !c.ClientAsks(onlySession)) {
+		if a, err := g.questions.ask(ctx, c, q, e, session); err == nil {
+			return a, nil
+		}
+		// Its session can't be asked now.
 	}
 	can, err := g.canAsk(ctx, c)
 	if err != nil {
@@ -207,8 +213,20 @@ type openQuestion struct {
 	answered chan taskwire.Answer // 1: who answers never waits
 }
 
-// ask opens a question and waits for its answer until ctx ends.
-func (qs *questions) ask(ctx context.Context, call string, q store.Question, e taskwire.Elicit) taskwire.Answer {
+// params are the question as its client gets it.
+func (q *openQuestion) params(c *store.Call) *sdk.ElicitParams {
+	p := &sdk.ElicitParams{Mode: q.wire.Mode, Message: clientMessage(c, q), URL: q.wire.URL, ElicitationID: q.wire.ID}
+	if len(q.wire.Schema) > 0 && q.wire.Mode == "form" {
+		p.RequestedSchema = q.wire.Schema
+	}
+	return p
+}
+
+// ask opens a question and waits for its answer until ctx ends. Without a session the client
+// reads the question and answers it in requests. It returns an error if the session's client
+// gave no answer.
+func (qs *questions) ask(ctx context.Context, c *store.Call, q store.Question, e taskwire.Elicit, session sessionAsker) (taskwire.Answer, error) {
+	call := c.ID
 	one := &openQuestion{q, e, make(chan taskwire.Answer, 1)}
 	qs.mu.Lock()
 	qs.number++
@@ -220,12 +238,33 @@ func (qs *questions) ask(ctx context.Context, call string, q store.Question, e t
 	qs.mu.Unlock()
 	defer qs.close(call, key)
 	qs.asked(call)
+	if session != nil {
+		r, err := session(ctx, one.params(c))
+		switch {
+		case ctx.Err() != nil:
+			return taskwire.Answer{Action: taskwire.Cancel}, nil
+		case err != nil:
+			return taskwire.Answer{}, err
+		}
+		if err := qs.answer(call, key, answerFrom(r)); err != nil {
+			return taskwire.Answer{}, err
+		}
+	}
 	select {
 	case a := <-one.answered:
-		return a
+		return a, nil
 	case <-ctx.Done():
-		return taskwire.Answer{Action: taskwire.Cancel}
+		return taskwire.Answer{Action: taskwire.Cancel}, nil
 	}
+}
+
+// answerFrom is what a client answered for its person.
+func answerFrom(r *sdk.ElicitResult) taskwire.Answer {
+	a := taskwire.Answer{Action: r.Action}
+	if r.Action == taskwire.Accept && r.Content != nil {
+		a.Content = mustJSON(r.Content)
+	}
+	return a
 }
 
 // close takes a question out; it may be out already.

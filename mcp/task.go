@@ -192,6 +192,9 @@ func (g *Gateway) launch(ctx context.Context, by store.Caller, req store.Request
 		inner := &waiter{progress: w.progress, began: func(c *store.Call) {
 			id = c.ID
 			g.waiters.setCancel(id, cancel)
+			if w.made != nil {
+				w.made(id)
+			}
 			began <- id
 		}}
 		c, err := g.begin(run, by, req, inner)
@@ -200,6 +203,9 @@ func (g *Gateway) launch(ctx context.Context, by store.Caller, req store.Request
 		}
 		if task && err == nil && !c.State.Final() {
 			g.waiters.detach(c.ID, false)
+			if w.made != nil {
+				w.made(c.ID)
+			}
 			g.keepProgress(run, c.ID, w.progress)
 		}
 		end <- ended{c, err}
@@ -236,11 +242,11 @@ func (g *Gateway) launch(ctx context.Context, by store.Caller, req store.Request
 }
 
 // keepProgress sends the progress of a task to the client that made it, until the task ends.
+// It also drops what was noted about a task that has ended already.
 func (g *Gateway) keepProgress(ctx context.Context, id string, progress store.ProgressFunc) {
-	if progress == nil {
-		return
+	if progress != nil {
+		g.waiters.keepProgress(id, progress)
 	}
-	g.waiters.keepProgress(id, progress)
 	if c, err := g.calls.GetCall(ctx, id); err == nil && c.State.Final() { // it ended before
 		g.waiters.notify(id)
 	}
@@ -326,8 +332,11 @@ func (s *Server) taskOf(ctx context.Context, c *store.Call, id string, legacy bo
 			t.message += ": " + report.String()
 		}
 		t.updated = later(t.updated, report.at)
-		if inputs := s.opt.Gateway.inputs(c); len(inputs) > 0 && !legacy {
-			t.status, t.inputs, t.message = taskwire.InputRequired, inputs, "its server asks something"
+		if inputs := s.opt.Gateway.inputs(c); len(inputs) > 0 {
+			t.status, t.message = taskwire.InputRequired, "its server asks something"
+			if !legacy { // such a client is asked over its session
+				t.inputs = inputs
+			}
 		}
 	case c.State == store.Cancelled:
 		t.status, t.message = taskwire.Cancelled, c.Reason.String()
@@ -545,8 +554,11 @@ func (s *Server) taskResult(ctx context.Context, by store.Caller, id string, c *
 	if len(has.Meta) == 0 {
 		has.Meta = json.RawMessage(`{}`)
 	}
-	return setField(t.result, "_meta", setField(has.Meta, "io.modelcontextprotocol/related-task", mustJSON(map[string]string{"taskId": id}))), nil
+	return setField(t.result, "_meta", setField(has.Meta, relatedTask, mustJSON(map[string]string{"taskId": id}))), nil
 }
+
+// relatedTask is the key in _meta of messages about a task of 2025-11-25.
+const relatedTask = "io.modelcontextprotocol/related-task"
 
 // tasksPage is how many tasks a page of tasks/list has.
 const tasksPage = 100

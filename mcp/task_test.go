@@ -256,7 +256,12 @@ func TestTasksOnlyForThoseWhoSaySo(t *testing.T) {
 // session begins a session of 2025-11-25 and returns its id.
 func (f *front) session(token string) string {
 	f.t.Helper()
-	req, err := http.NewRequestWithContext(f.t.Context(), "POST", f.url, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`))
+	return f.sessionWith(token, `{}`)
+}
+
+func (f *front) sessionWith(token, capabilities string) string {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.t.Context(), "POST", f.url, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`,"clientInfo":{"name":"t","version":"1"}}}`))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ type notice struct {
 		Task          string         `json:"taskId"`
 		Status        string         `json:"status"`
 		Message       string         `json:"statusMessage"`
+		Text          string         `json:"message"`
 		Result        map[string]any `json:"result"`
 		Inputs        map[string]any `json:"inputRequests"`
 		Progress      float64        `json:"progress"`
@@ -314,5 +315,77 @@ func TestTaskNotificationsOverAConnection(t *testing.T) {
 			ours.Close()
 			<-ended
 		})
+	}
+}
+
+// A task of 2025-11-25 whose server asks is input_required, and its client is asked over the
+// session that made it. If the session can't be asked, its person gets a card.
+func TestLegacyTaskThatAsks(t *testing.T) {
+	for _, listens := range []bool{true, false} {
+		t.Run(fmt.Sprintf("listens=%v", listens), func(t *testing.T) {
+			f := newFront(t, nil)
+			f.asksPerson(form)
+			token := f.token("mine", time.Hour)
+			session := f.sessionWith(token, `{"elicitation":{}}`)
+			var n *notices
+			if listens {
+				n = &notices{t: t, next: events(f.stream("GET", token, "2025-11-25", session, "", ""))}
+			}
+			post := func(body string) rpcAnswer {
+				t.Helper()
+				raw, err := io.ReadAll(f.stream("POST", token, "2025-11-25", session, "", body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return answerOf(t, "200\n"+string(raw))
+			}
+			made := post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"execute_tool","arguments":{"tool_id":"box:look","params":{"what":"a"}},"task":{}}}`)
+			task, _ := made.Result["task"].(map[string]any)
+			id, _ := task["taskId"].(string)
+			want := `accept {"name":"Ann"}`
+			if listens {
+				n.allowed = []string{id}
+				asked := n.until("the question", func(got notice) bool { return got.Method == "elicitation/create" })
+				if of, _ := asked.Params.Meta["io.modelcontextprotocol/related-task"].(map[string]any); of["taskId"] != id || asked.Params.Text != "box:look asks: Who is it for?" {
+					t.Errorf("asked %+v", asked)
+				}
+				if got := post(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":%q}}`, id)); got.Result["status"] != "input_required" || got.Result["inputRequests"] != nil {
+					t.Errorf("while it asks: %+v", got)
+				}
+				f.reply(token, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"Ann"}}}`, asked.ID))
+			} else {
+				card := f.waiting()
+				if card.Question == nil || card.Question.Of != id {
+					t.Fatalf("the card: %+v", card)
+				}
+				if _, err := f.gateway.Decide(t.Context(), f.root, card.ID, store.Decision{Verb: store.Edit, Args: json.RawMessage(`{"name":"Ann"}`)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.wait(id)
+			if got := post(fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":%q}}`, id)); !strings.Contains(fmt.Sprint(got.Result["content"]), want) {
+				t.Errorf("the result: %+v", got)
+			}
+		})
+	}
+}
+
+// reply sends a response to a request of the server.
+func (f *front) reply(token, session, body string) {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.t.Context(), "POST", f.url, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusAccepted {
+		f.t.Errorf("a response: %s", resp.Status)
 	}
 }

@@ -20,6 +20,7 @@ type waiter struct {
 	began    func(*store.Call) // called when the call is about to run and is recorded
 	left     <-chan struct{}   // closed when the connection is lost, even if nothing else ends
 	asks     bool              // the client can ask its user a server's question, and returns with the answer
+	made     func(id string)   // called when a task is known, before it runs if it needs no approval
 	late     <-chan time.Time  // fires when the caller stops waiting, to return later
 }
 
@@ -34,6 +35,7 @@ type waiters struct {
 	progress map[string]store.ProgressFunc // by call id: the waiting client's progress
 	cancels  map[string]context.CancelFunc // by call id: cancels a running task
 	watches  map[string][]*callWatch       // by call id
+	sessions map[string]sessionAsker       // by call id: asks the client whose session has the task
 	reports  map[string]callReport         // by the id of a running call: the last progress that its server reported
 }
 
@@ -66,7 +68,7 @@ func newWaiters() *waiters {
 	return &waiters{
 		settled: map[string][]chan struct{}{}, attached: map[string]int{}, gone: map[string]int{}, expected: map[string]bool{},
 		leaving: map[string]bool{}, progress: map[string]store.ProgressFunc{}, cancels: map[string]context.CancelFunc{},
-		watches: map[string][]*callWatch{}, reports: map[string]callReport{},
+		watches: map[string][]*callWatch{}, reports: map[string]callReport{}, sessions: map[string]sessionAsker{},
 	}
 }
 
@@ -142,6 +144,20 @@ func (w *waiters) subscribe(id string, progress store.ProgressFunc) chan struct{
 	return told
 }
 
+// setSession notes how the client of a task is asked questions, until the call settles.
+func (w *waiters) setSession(id string, ask sessionAsker) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sessions[id] = ask
+}
+
+// sessionOf returns what setSession noted, or nil.
+func (w *waiters) sessionOf(id string) sessionAsker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sessions[id]
+}
+
 // keepProgress sends the progress of a call to a client that isn't attached, until the call
 // settles.
 func (w *waiters) keepProgress(id string, progress store.ProgressFunc) {
@@ -170,6 +186,7 @@ func (w *waiters) notify(id string) {
 	w.mu.Lock()
 	delete(w.expected, id)
 	delete(w.progress, id)
+	delete(w.sessions, id)
 	w.mu.Unlock()
 	w.wake(id)
 }

@@ -139,7 +139,8 @@ type Asked struct {
 	Task          bool   `json:"task,omitempty"`    // its client returns for the result and need not stay connected
 	View          string `json:"view,omitempty"`    // the tool, server:tool, whose view requested it
 	// Asks lists how its client can pass a server's questions to its user: "form", "url",
-	// or both, separated by a blank. "" is not at all.
+	// or both, separated by blanks; "" is not at all. "session" is added if it can only be
+	// asked over the session that made the call.
 	Asks string `json:"asks,omitempty"`
 }
 
