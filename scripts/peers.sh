@@ -8,6 +8,8 @@
 #                canary for the environment, restart, kill -9, removal
 #   a client     the MCP inspector: the five meta-tools, one call that runs and
 #                one that waits for approval, a wrong token
+#   tasks        ext-tasks on the TypeScript SDK's client, with the tasks of both
+#                protocol generations over HTTP and through nizectl mcp
 #   sign-ins     the TypeScript SDK's client, the inspector and the suite's checks
 #                of an authorization server, with a browser that confirms; nized
 #                itself at oidc-provider's and at another nized
@@ -246,6 +248,19 @@ code=0
 inspect "$token" --method tools/list >"$work/out" 2>&1 || code=$?
 [ "$code" -eq 3 ] || fail "a revoked token: the inspector ended with $code, not 3"
 ok "a wrong and a revoked token are refused"
+
+# --- tasks --------------------------------------------------------------------
+
+mkdir "$work/tasks"
+cp scripts/peers/tasks.mjs "$work/tasks"
+ln -s "$modules" "$work/tasks/node_modules"
+add asks server-everything --trust-annotations --approval never
+token=$(nizectl tokens create tasks --json | json v.token)
+did=$(timeout 300 "$node" "$work/tasks/tasks.mjs" "$url" "$token" "$bin/nizectl" 2>"$work/out") || fail "ext-tasks: $(cat "$work/out")"
+[ "$(grep -c 'approved\|fetched later' "$work/memory.jsonl")" = 8 ] || fail "ext-tasks: not each approved call ran once: $(cat "$work/memory.jsonl")"
+if grep -q cancelled "$work/memory.jsonl"; then fail "ext-tasks: a cancelled call ran"; fi
+nizectl servers remove asks --yes 2>"$work/out" || fail "remove: $(cat "$work/out")"
+ok "ext-tasks: $did"
 
 # --- signing in --------------------------------------------------------------
 
