@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -28,14 +27,6 @@ func (d *Daemon) controlHandler() http.Handler {
 // reached, because it is a diagnosis.
 func asksWhatIsWrong(r *http.Request) bool {
 	return r.URL.Path == api.GetStatus.Path || r.URL.Path == api.Doctor.Path
-}
-
-// failControl writes an error in the form that nizectl reads.
-func failControl(w http.ResponseWriter, e *api.Error) {
-	body, _ := json.Marshal(api.Failure{Error: e}) // two strings always encode
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(e.Status())
-	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }
 
 // socketCaller returns the caller of a request on the socket. Browsers are rejected before

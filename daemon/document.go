@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -25,7 +24,7 @@ func isDocumented(path string) bool {
 // secrets, are the same in every nized of this version, and tools that others wrote
 // read them before anybody has signed in.
 func mountDocumented(on *http.ServeMux, routes []openapi.Route) {
-	openapi.Mount(on, routes, documented, failDocumented)
+	openapi.Mount(on, routes, documented, rounds.Form.Write)
 	d := newDocument(routes)
 	on.Handle("GET /openapi.json", d)
 	on.Handle("GET /docs", d.Page())
@@ -55,21 +54,4 @@ func schemes() map[string]openapi.Scheme {
 		all[name] = s
 	}
 	return all
-}
-
-// failDocumented writes an error in the form of the document.
-func failDocumented(w http.ResponseWriter, status int, message string) {
-	kind := rounds.InvalidRequest
-	switch status {
-	case http.StatusUnauthorized:
-		kind = rounds.Authentication
-	case http.StatusNotFound:
-		kind = rounds.NotFound
-	case http.StatusServiceUnavailable:
-		kind = rounds.Internal
-	}
-	body, _ := json.Marshal(rounds.Failure{Error: &rounds.Error{Type: kind, Message: message}}) // two strings always encode
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has left: nothing to do
 }

@@ -15,7 +15,9 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/asks"
 	"nize/daemon/chatclient"
+	"nize/daemon/failure"
 	"nize/daemon/programs"
+	"nize/daemon/rounds"
 	"nize/daemon/signin"
 	"nize/daemon/standby"
 	"nize/store"
@@ -44,7 +46,7 @@ func (d *Daemon) httpHandler() http.Handler {
 	mux.Handle("/auth/", d.ownTokensHandler())
 	routes := slices.Concat(
 		d.programs.routes(d.streams.Count, d.bearer, d.ops.projects.Find),
-		d.ops.asks.Routes(asks.Options{Caller: d.askCaller, Fail: chatclient.Fail, Key: programs.ProjectKey, Log: d.log.With("component", "asks")}),
+		d.ops.asks.Routes(asks.Options{Caller: d.askCaller, Fail: rounds.Form.Write, Key: programs.ProjectKey, Log: d.log.With("component", "asks")}),
 		d.ops.chatClient.Routes(chatclient.Options{Caller: d.bearer, Listen: d.streams.Enter, Speak: speaker, Closing: d.closing, Log: d.log}),
 	)
 	for i, r := range routes {
@@ -78,16 +80,15 @@ func (d *Daemon) httpHandler() http.Handler {
 // Host. Their responses contain nothing private, as on a standby node.
 func (d *Daemon) withHealth(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		switch {
 		case !d.ready.Load():
-			plain(w, http.StatusServiceUnavailable, "starting or stopping")
+			failure.Text.Write(w, &api.Error{Code: "not_ready", Message: "starting or stopping"})
 		case d.db.Term().Err() != nil:
-			retry(w)
-			plain(w, http.StatusServiceUnavailable, store.ErrNoDatabase.Error())
+			failure.Text.Write(w, &api.Error{Code: "no_database", Message: store.ErrNoDatabase.Error(), Retry: 1})
 		default:
-			plain(w, http.StatusOK, "ready")
+			plain(w, "ready")
 		}
 	})
 	mux.Handle("/", next)
@@ -100,8 +101,6 @@ func (d *Daemon) withHealth(next http.Handler) http.Handler {
 	})
 }
 
-func retry(w http.ResponseWriter) { w.Header().Set("Retry-After", "1") }
-
 // newHolder returns a Holder, which holds requests while another node may own the database.
 func (d *Daemon) newHolder() *standby.Holder {
 	return &standby.Holder{Term: d.db.Term, Refuse: func(w http.ResponseWriter, r *http.Request, begun bool) {
@@ -109,17 +108,16 @@ func (d *Daemon) newHolder() *standby.Holder {
 		if begun {
 			why = "the database can't be reached, and it is unknown whether this request took effect: check before you send it again"
 		}
-		retry(w)
+		form := failure.Text
 		switch {
 		case r.Host == api.Host:
-			failControl(w, &api.Error{Code: "no_database", Message: why})
+			form = failure.Control
 		case isDocumented(r.URL.Path):
-			failDocumented(w, http.StatusServiceUnavailable, why)
+			form = rounds.Form
 		case strings.HasPrefix(r.URL.Path, "/app/"), strings.HasPrefix(r.URL.Path, "/auth/"):
-			failHTTP(w, &api.Error{Code: "no_database", Message: why})
-		default:
-			plain(w, http.StatusServiceUnavailable, why)
+			form = failure.HTTP
 		}
+		form.Write(w, &api.Error{Code: "no_database", Message: why, Retry: 1})
 	}}
 }
 
@@ -127,7 +125,7 @@ func (d *Daemon) newHolder() *standby.Holder {
 func (d *Daemon) whileEnabled(endpoint http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !store.GetBool(d.config, "", "mcp.enabled") {
-			plain(w, http.StatusNotFound, "the MCP endpoint is turned off here (mcp.enabled)")
+			failure.Text.Write(w, &api.Error{Code: "not_found", Message: "the MCP endpoint is turned off here (mcp.enabled)"})
 			return
 		}
 		endpoint.ServeHTTP(w, r)
@@ -138,27 +136,27 @@ func (d *Daemon) whileEnabled(endpoint http.Handler) http.Handler {
 // and forwards everything else.
 func standbyHandler(o *hostCheck, forward *standby.Forwarder) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "standing by") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, "standing by") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := forward.Wrong(); err != nil {
-			plain(w, http.StatusServiceUnavailable, err.Error())
+			failure.Text.Write(w, &api.Error{Code: "not_ready", Message: err.Error()})
 			return
 		}
-		plain(w, http.StatusOK, "standing by")
+		plain(w, "standing by")
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusOK, "# HELP nize_standing_by 1 if another node is active on the database.\n# TYPE nize_standing_by gauge\nnize_standing_by 1")
+		plain(w, "# HELP nize_standing_by 1 if another node is active on the database.\n# TYPE nize_standing_by gauge\nnize_standing_by 1")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		out, err := o.checkForwarding(r)
 		if err != nil {
-			plain(w, http.StatusForbidden, err.Error())
+			failure.Text.Write(w, &api.Error{Code: "refused", Message: err.Error()})
 			return
 		}
 		// Cookies and sign-in redirects are bound to an origin, and this node's own origin
 		// no longer works once it becomes active or stops.
 		if out.Host == standby.Host && !wasForwarded(out) && signsIn(r.URL.Path) {
-			plain(w, http.StatusForbidden, "this nized is a standby, and its own address is not for signing in: "+o.elsewhere())
+			failure.Text.Write(w, &api.Error{Code: "refused", Message: "this nized is a standby, and its own address is not for signing in: " + o.elsewhere()})
 			return
 		}
 		forward.ServeHTTP(w, out)
@@ -185,7 +183,7 @@ func (d *Daemon) metricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !fromThisMachine(r) {
 			if _, err := d.bearer(r); err != nil {
-				failHTTP(w, &api.Error{Code: invalidToken, Message: err.Error()})
+				failure.HTTP.Write(w, &api.Error{Code: "invalid_token", Message: err.Error()})
 				return
 			}
 		}
@@ -241,9 +239,8 @@ const front = `<!doctype html>
 </html>
 `
 
-func plain(w http.ResponseWriter, status int, text string) {
+func plain(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text + "\n")) // the client has disconnected
 }
 
@@ -251,9 +248,9 @@ func plain(w http.ResponseWriter, status int, text string) {
 func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		fail := plain
+		form := failure.Text
 		if isDocumented(r.URL.Path) {
-			fail = failDocumented
+			form = rounds.Form
 		}
 		hosts := d.hosts.Load()
 		if host := hosts.viewsHost(r); host != "" {
@@ -262,11 +259,11 @@ func (d *Daemon) guardOrigin(next http.Handler) http.Handler {
 		}
 		r, err := hosts.check(signin.WithoutOrigin(r))
 		if err != nil {
-			fail(w, http.StatusForbidden, err.Error())
+			form.Write(w, &api.Error{Code: "refused", Message: err.Error()})
 			return
 		}
 		if q := r.URL.Query(); q.Has("access_token") || q.Has("token") {
-			fail(w, http.StatusUnauthorized, "a token in a URL is not taken; send it as Authorization: Bearer")
+			form.Write(w, &api.Error{Code: "token_in_url", Message: "a token in a URL is not taken; send it as Authorization: Bearer"})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/daemon/settings"
 	"nize/daemon/standby"
 )
@@ -158,7 +159,7 @@ func standBy(d *Daemon, owner func(context.Context) (standby.Owner, error), all 
 		if at, _ := r.Context().Value(peerKey{}).(atSocket); r.URL.Path == api.GetStatus.Path && at.err == nil && (at.uid == 0 || at.uid == uint32(os.Getuid())) {
 			answer.Replicas, _ = all(r.Context()) // on an error, the response goes without them
 		}
-		failControl(w, answer)
+		failure.Control.Write(w, answer)
 	}))
 	leave, standing := forward.Answer(d.closing, standby.Served{Listener: d.public, Server: public, Serve: d.servePublic}, standby.Served{Listener: d.control, Server: control, Serve: d.serveControl})
 	told, untell := context.WithCancel(d.closing)

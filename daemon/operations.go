@@ -23,6 +23,7 @@ import (
 	"nize/daemon/credentials"
 	"nize/daemon/documents"
 	"nize/daemon/extensions"
+	"nize/daemon/failure"
 	"nize/daemon/fileconfig"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
@@ -273,7 +274,7 @@ func speaker(locale string) mux.Speaker {
 
 // controlMux serves the operations on the control socket.
 func (d *Daemon) controlMux(on *http.ServeMux) *mux.Mux {
-	m := mux.New(on, mux.Options{Caller: d.socketCaller, Speak: speaker, Fail: failControl, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})
+	m := mux.New(on, mux.Options{Caller: d.socketCaller, Speak: speaker, Fail: failure.Control.Write, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})
 	d.ops.mount(m)
 	return m
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -9,21 +8,18 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/daemon/mux"
 	"nize/daemon/programs"
-	"nize/daemon/rounds"
 	"nize/store"
 	"nize/store/outage"
 	"nize/store/project"
 )
 
-// invalidToken is the error code of a request without a valid token for the HTTP API.
-const invalidToken = "invalid_token"
-
 // ownTokensHandler serves the HTTP API's operations on the caller's own tokens.
 func (d *Daemon) ownTokensHandler() http.Handler {
 	on := http.NewServeMux()
-	m := mux.New(on, mux.Options{Caller: d.apiCaller, Fail: failHTTP, Log: d.log})
+	m := mux.New(on, mux.Options{Caller: d.apiCaller, Fail: failure.HTTP.Write, Log: d.log})
 	mux.Handle(m, api.CreateOwnToken, d.ops.ownTokens.Create)
 	mux.Handle(m, api.ListOwnTokens, d.ops.ownTokens.List)
 	mux.Handle(m, api.RevokeOwnToken, d.ops.ownTokens.Revoke)
@@ -32,26 +28,6 @@ func (d *Daemon) ownTokensHandler() http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		on.ServeHTTP(w, r)
 	})
-}
-
-// failHTTP writes an error in the form of the HTTP API.
-func failHTTP(w http.ResponseWriter, e *api.Error) {
-	var f struct {
-		Error struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	f.Error.Type, f.Error.Message = e.Code, e.Message
-	status := e.Status()
-	if e.Code == invalidToken {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		status = http.StatusUnauthorized
-	}
-	body, _ := json.Marshal(f) // two strings always encode
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has disconnected
 }
 
 // apiCaller returns the owner of a request's token for the API, or the user who is signed
@@ -70,7 +46,7 @@ func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
 		return by, err
 	}
 	if err != nil {
-		return by, &api.Error{Code: invalidToken, Message: err.Error()}
+		return by, &api.Error{Code: "invalid_token", Message: err.Error()}
 	}
 	return by, nil
 }
@@ -78,7 +54,7 @@ func (d *Daemon) apiCaller(r *http.Request) (store.Caller, error) {
 // askCaller returns the owner of a request's token for the API or project key.
 func (d *Daemon) askCaller(r *http.Request) (by store.Caller, err error) {
 	refuse := func(err error) (store.Caller, error) {
-		return store.Caller{}, &api.Error{Code: rounds.Authentication, Message: err.Error()}
+		return store.Caller{}, &api.Error{Code: "authentication", Message: err.Error()}
 	}
 	key := r.Header.Get("x-api-key")
 	if key != "" && (r.Header.Get("Authorization") != "" || len(r.Header.Values("x-api-key")) > 1) {

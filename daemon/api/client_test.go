@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -426,4 +427,22 @@ func TestMuteSocket(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// TestTable: a code has one status, and every type is one of the form for programs.
+func TestTable(t *testing.T) {
+	types := []string{"invalid_request", "authentication", "not_found", "conflict", "rate_limited", "budget", "upstream", "internal"}
+	rows := map[string]Row{}
+	for _, row := range Table {
+		if !slices.Contains(types, row.Type) {
+			t.Errorf("%s has the type %q", row.Code, row.Type)
+		}
+		if first, ok := rows[row.Code]; ok && (first.Status != row.Status || first.Exit != row.Exit || first.Type != row.Type) {
+			t.Errorf("%s has two rows: %+v, %+v", row.Code, first, row)
+		}
+		if row.Challenge && row.Status != http.StatusUnauthorized {
+			t.Errorf("%s asks for credentials with status %d", row.Code, row.Status)
+		}
+		rows[row.Code] = row
+	}
 }

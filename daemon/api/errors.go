@@ -43,36 +43,66 @@ const (
 type Row struct {
 	Code   string // on the wire
 	Status int    // of HTTP; 0 if it is never sent
-	Exit   int    // of nizectl
+	Exit   int    // of nizectl; 0 if it never gets the code
 	Err    error  // the sentinel; nil if there is only the code
+	Type   string // in the form for programs
+	// Challenge is true if the response asks for a bearer token.
+	Challenge bool
 }
 
-// Table is the table of errors. When an error is sent, the first row whose sentinel it
-// wraps applies (a [store.CallError] uses its own code). When one is received, the row of
-// its code applies.
+// Table is the table of errors of all surfaces. When an error is sent, the first row whose
+// sentinel it wraps applies (a [store.CallError] uses its own code). When one is received,
+// the row of its code applies. Package failure writes errors over HTTP.
 var Table = []Row{
-	{"disk_full", 507, ExitFailed, store.ErrDiskFull},
-	{"no_database", 503, ExitFailed, store.ErrNoDatabase},
-	{"closed", 503, ExitFailed, store.ErrNotOpen},
-	{"newer_schema", 503, ExitFailed, store.ErrOldSchema},
-	{"not_found", 404, ExitNotFound, store.ErrNotFound},
-	{"exists", 409, ExitConflict, store.ErrExists},
-	{"conflict", 409, ExitConflict, store.ErrConflict},
-	{"decided", 409, ExitConflict, store.ErrDecided},
-	{"expired", 410, ExitConflict, store.ErrExpired},
-	{"refused", 403, ExitRefused, store.ErrRefused},
-	{"invalid", 400, ExitUsage, store.ErrInvalid},
-	{"invalid_arguments", 400, ExitUsage, store.ErrInvalid},
-	{"cancelled", 409, ExitRefused, ErrCancelled},
-	{"rate_limited", 429, ExitFailed, ErrRateLimited},
-	{"unavailable", 502, ExitFailed, ErrUnavailable},
-	{"timeout", 504, ExitFailed, ErrTimeout},
-	{"timeout", 504, ExitFailed, context.DeadlineExceeded},
-	{"outcome_unknown", 502, ExitFailed, nil},
-	{"tool_error", 502, ExitFailed, nil},
-	{"unknown_route", 404, ExitFailed, ErrNoRoute},
-	{"internal", 500, ExitFailed, ErrInternal},
-	{"no_daemon", 0, ExitNoDaemon, ErrNoDaemon},
+	{Code: "disk_full", Status: 507, Exit: ExitFailed, Err: store.ErrDiskFull, Type: "internal"},
+	{Code: "no_database", Status: 503, Exit: ExitFailed, Err: store.ErrNoDatabase, Type: "internal"},
+	{Code: "closed", Status: 503, Exit: ExitFailed, Err: store.ErrNotOpen, Type: "internal"},
+	{Code: "newer_schema", Status: 503, Exit: ExitFailed, Err: store.ErrOldSchema, Type: "internal"},
+	{Code: "not_found", Status: 404, Exit: ExitNotFound, Err: store.ErrNotFound, Type: "not_found"},
+	{Code: "exists", Status: 409, Exit: ExitConflict, Err: store.ErrExists, Type: "conflict"},
+	{Code: "conflict", Status: 409, Exit: ExitConflict, Err: store.ErrConflict, Type: "conflict"},
+	{Code: "decided", Status: 409, Exit: ExitConflict, Err: store.ErrDecided, Type: "conflict"},
+	{Code: "expired", Status: 410, Exit: ExitConflict, Err: store.ErrExpired, Type: "conflict"},
+	{Code: "refused", Status: 403, Exit: ExitRefused, Err: store.ErrRefused, Type: "invalid_request"},
+	{Code: "invalid", Status: 400, Exit: ExitUsage, Err: store.ErrInvalid, Type: "invalid_request"},
+	{Code: "invalid_arguments", Status: 400, Exit: ExitUsage, Err: store.ErrInvalid, Type: "invalid_request"},
+	{Code: "cancelled", Status: 409, Exit: ExitRefused, Err: ErrCancelled, Type: "conflict"},
+	{Code: "rate_limited", Status: 429, Exit: ExitFailed, Err: ErrRateLimited, Type: "rate_limited"},
+	{Code: "unavailable", Status: 502, Exit: ExitFailed, Err: ErrUnavailable, Type: "upstream"},
+	{Code: "timeout", Status: 504, Exit: ExitFailed, Err: ErrTimeout, Type: "upstream"},
+	{Code: "timeout", Status: 504, Exit: ExitFailed, Err: context.DeadlineExceeded, Type: "upstream"},
+	{Code: "outcome_unknown", Status: 502, Exit: ExitFailed, Type: "upstream"},
+	{Code: "tool_error", Status: 502, Exit: ExitFailed, Type: "upstream"},
+	{Code: "unknown_route", Status: 404, Exit: ExitFailed, Err: ErrNoRoute, Type: "not_found"},
+	{Code: "internal", Status: 500, Exit: ExitFailed, Err: ErrInternal, Type: "internal"},
+	{Code: "no_daemon", Exit: ExitNoDaemon, Err: ErrNoDaemon, Type: "internal"},
+
+	// Of the HTTP listener only.
+	{Code: "authentication", Status: 401, Type: "authentication", Challenge: true},
+	{Code: "invalid_token", Status: 401, Type: "authentication", Challenge: true},
+	{Code: "signed_out", Status: 401, Type: "authentication"},
+	{Code: "token_in_url", Status: 401, Type: "authentication"},
+	{Code: "cross_origin", Status: 403, Type: "invalid_request"},
+	{Code: "not_json", Status: 415, Type: "invalid_request"},
+	{Code: "method_not_allowed", Status: 405, Type: "invalid_request"},
+	{Code: "fetch_failed", Status: 400, Type: "upstream"}, // of the tools of a server that the request brings
+	{Code: "budget", Status: 429, Type: "budget"},
+	{Code: "not_ready", Status: 503, Type: "internal"},
+
+	// Of OAuth, RFC 6749 and RFC 7591.
+	{Code: "invalid_request", Status: 400, Type: "invalid_request"},
+	{Code: "invalid_client", Status: 400, Type: "invalid_request"},
+	{Code: "invalid_grant", Status: 400, Type: "invalid_request"},
+	{Code: "invalid_scope", Status: 400, Type: "invalid_request"},
+	{Code: "invalid_target", Status: 400, Type: "invalid_request"},
+	{Code: "invalid_redirect_uri", Status: 400, Type: "invalid_request"},
+	{Code: "invalid_client_metadata", Status: 400, Type: "invalid_request"},
+	{Code: "unauthorized_client", Status: 400, Type: "invalid_request"},
+	{Code: "unsupported_grant_type", Status: 400, Type: "invalid_request"},
+	{Code: "unsupported_response_type", Status: 400, Type: "invalid_request"},
+	{Code: "access_denied", Status: 403, Type: "invalid_request"},
+	{Code: "temporarily_unavailable", Status: 429, Type: "rate_limited"},
+	{Code: "server_error", Status: 500, Type: "internal"},
 }
 
 // Error is an error on the wire, inside {"error":…}. It unwraps to its row's sentinel.
@@ -84,6 +114,11 @@ type Error struct {
 	// Replicas are the replicas that a standby node knows; it can't return the state that
 	// was requested.
 	Replicas []Replica `json:"replicas,omitempty"`
+	// Param is the field of a program's request that is in question.
+	Param string `json:"-"`
+	// Retry is the number of seconds after which the client may send the request again; 0 if
+	// that is unknown.
+	Retry int `json:"-"`
 }
 
 // FieldError is an error at one path in the arguments: property names and item indexes,
@@ -117,13 +152,18 @@ func (e *Error) Unwrap() error {
 	return row.Err
 }
 
-// Status returns the HTTP status of the error.
-func (e *Error) Status() int {
-	if row, ok := rowOf(e.Code); ok && row.Status != 0 {
-		return row.Status
+// Row returns the row of the code, and that of an internal error if it has none or is never
+// sent.
+func (e *Error) Row() Row {
+	row, ok := rowOf(e.Code)
+	if !ok || row.Status == 0 {
+		row, _ = rowOf("internal")
 	}
-	return 500
+	return row
 }
+
+// Status returns the HTTP status of the error.
+func (e *Error) Status() int { return e.Row().Status }
 
 // Failure is the body of an error response, and the last line of a stream that failed.
 type Failure struct {

@@ -15,6 +15,7 @@ import (
 
 	"nize/daemon/agenthook"
 	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/store"
 )
 
@@ -42,7 +43,7 @@ func (a *Asks) Hook(caller func(*http.Request) (store.Caller, error)) http.Handl
 		by, err := caller(r)
 		body, readErr := io.ReadAll(io.LimitReader(r.Body, maxEvent+1))
 		if readErr != nil {
-			http.Error(w, "the event broke off", http.StatusBadRequest)
+			failure.Text.Write(w, &api.Error{Code: "invalid", Message: "the event broke off"})
 			return
 		}
 		e, eventErr := client.Read(body)

@@ -25,6 +25,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/chatclient"
 	"nize/daemon/control"
+	"nize/daemon/failure"
 	"nize/daemon/limit"
 	"nize/daemon/mux"
 	"nize/store"
@@ -223,13 +224,10 @@ func (b *Browser) mount(m *mux.Mux) {
 
 // Codes of errors that only a page gets.
 const (
-	signedOut   = "signed_out"
-	notOurs     = "cross_origin"
-	notJSON     = "not_json"
-	rateLimited = "rate_limited"
+	signedOut = "signed_out"
+	notOurs   = "cross_origin"
+	notJSON   = "not_json"
 )
-
-var statuses = map[string]int{signedOut: http.StatusUnauthorized, notOurs: http.StatusForbidden, notJSON: http.StatusUnsupportedMediaType}
 
 // filePath matches the paths that take files, which are not JSON.
 var filePath = regexp.MustCompile(`^/v1/chat/(threads/[^/]+/)?files$`)
@@ -286,7 +284,7 @@ func (b *Browser) caller(r *http.Request) (store.Caller, error) {
 		return by, err
 	}
 	if !b.asked.Take(by.Token, b.Now()) {
-		return by, &api.Error{Code: rateLimited, Message: fmt.Sprintf("more than %d requests in a minute", maxRequests)}
+		return by, &api.Error{Code: "rate_limited", Message: fmt.Sprintf("more than %d requests in a minute", maxRequests)}
 	}
 	r.Header.Set(sessionHeader, by.Token)
 	by.Surface, by.Token = store.OnWeb, "" // a call belongs to its turn, not to the session that requested it
@@ -304,26 +302,21 @@ type answer struct {
 
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// fail writes an error.
+// fail writes an error, with the card of the call that was decided on if that came too late.
 func fail(w http.ResponseWriter, e *api.Error) {
-	status := e.Status()
-	if s := statuses[e.Code]; s != 0 {
-		status = s
-	}
 	type problem struct {
 		Type    string           `json:"type"`
 		Message string           `json:"message"`
 		Fields  []api.FieldError `json:"fields,omitempty"`
 	}
-	out := struct {
-		Error problem `json:"error"`
-		Card  *Card   `json:"card,omitempty"`
-	}{Error: problem{e.Code, e.Message, e.Fields}}
-	if a, ok := w.(*answer); ok && (status == http.StatusConflict || status == http.StatusGone) {
-		out.Card = a.card(a.request)
-	}
-	body, _ := json.Marshal(out) // can't fail: strings, and a card whose arguments are canonical JSON
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the browser has disconnected
+	failure.Form{Type: failure.JSON, Body: func(e *api.Error) any {
+		out := struct {
+			Error problem `json:"error"`
+			Card  *Card   `json:"card,omitempty"`
+		}{Error: problem{e.Code, e.Message, e.Fields}}
+		if a, ok := w.(*answer); ok && (e.Status() == http.StatusConflict || e.Status() == http.StatusGone) {
+			out.Card = a.card(a.request)
+		}
+		return out
+	}}.Write(w, e)
 }

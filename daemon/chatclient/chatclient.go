@@ -8,7 +8,6 @@ package chatclient
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -58,12 +57,12 @@ func (c *Client) Routes(o Options) []openapi.Route {
 			return by, err
 		}
 		if err != nil {
-			return by, &api.Error{Code: rounds.Authentication, Message: "Invalid authorization format: " + err.Error()}
+			return by, &api.Error{Code: "authentication", Message: "Invalid authorization format: " + err.Error()}
 		}
 		return by, whole(by)
 	}
 	on := http.NewServeMux()
-	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: Fail, Caller: caller, Strict: true})
+	m := mux.New(on, mux.Options{Log: o.Log, Speak: o.Speak, Fail: rounds.Form.Write, Caller: caller, Strict: true})
 	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		on.ServeHTTP(w, r)
@@ -90,43 +89,6 @@ func handle[Req, Res any](m *mux.Mux, op api.Op[Req, Res], do func(context.Conte
 var settingFails = map[int]string{400: "the value is invalid, or people can't have their own value of the setting", 404: "there is no setting of that key"}
 
 var byToken = openapi.Security{openapi.Token: {}}
-
-// failureOf returns an error in the form for programs.
-func failureOf(e *api.Error) rounds.Failure {
-	f := rounds.Failure{Error: &rounds.Error{Type: rounds.Internal, Message: e.Message}}
-	switch e.Status() {
-	case http.StatusBadRequest, http.StatusForbidden:
-		f.Error.Type = rounds.InvalidRequest
-	case http.StatusNotFound:
-		f.Error.Type = rounds.NotFound
-	case http.StatusConflict, http.StatusGone:
-		f.Error.Type = rounds.Conflict
-	case http.StatusTooManyRequests:
-		f.Error.Type = rounds.RateLimited
-	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		f.Error.Type = rounds.Upstream
-	}
-	if e.Code == rounds.Authentication || e.Code == rounds.Budget {
-		f.Error.Type = e.Code
-	}
-	return f
-}
-
-// Fail writes an error in the form for programs.
-func Fail(w http.ResponseWriter, e *api.Error) {
-	status := e.Status()
-	if e.Code == rounds.Authentication {
-		status = http.StatusUnauthorized
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	if e.Code == rounds.Budget {
-		status = http.StatusTooManyRequests
-	}
-	body, _ := json.Marshal(failureOf(e)) // two strings always encode
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has disconnected
-}
 
 // whole returns an error for a token that is limited to some tools, since such limits don't
 // apply to conversations.

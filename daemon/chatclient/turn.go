@@ -112,17 +112,17 @@ func handleTurn[Req api.ChatRequest | api.RunToolRequest](o Options, caller func
 			}
 			var used *plan.UsedUpError
 			if errors.As(err, &used) {
-				err = &api.Error{Code: rounds.Budget, Message: err.Error()}
+				err = &api.Error{Code: "budget", Message: err.Error()}
 			}
 			e, known := api.FromError(err)
 			if !known {
 				o.Log.Error("serving a chat client", "path", r.URL.Path, "err", err)
 			}
 			if !s.begun {
-				Fail(w, e)
+				rounds.Form.Write(w, e)
 				return
 			}
-			_ = s.send("error", failureOf(e)) // the client has disconnected
+			_ = s.send("error", rounds.FailureOf(e)) // the client has disconnected
 		}
 	}), byToken)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/daemon/signin"
 	"nize/store"
 	"nize/store/identity"
@@ -118,7 +120,7 @@ func (c *Company) finish(w http.ResponseWriter, r *http.Request) {
 func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, code, refused string) (p identity.Person, session string, err error) {
 	switch {
 	case refused == "access_denied":
-		return p, "", &failure{http.StatusForbidden, store.Textf("%s did not let you in. Its administrator has to assign you to nize.", m.Name), errors.New("the provider answered access_denied")}
+		return p, "", &pageError{http.StatusForbidden, store.Textf("%s did not let you in. Its administrator has to assign you to nize.", m.Name), errors.New("the provider answered access_denied")}
 	case refused != "" || code == "":
 		return p, "", m.rejected(refused)
 	}
@@ -153,7 +155,7 @@ func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, c
 	}
 	p, err = readPerson(m.Issuer, id.Subject, c1, m.GroupsClaim)
 	if err != nil {
-		return p, "", &failure{http.StatusForbidden, store.Textf("%s sent data about you that nize can't store. An admin can find the details in the log of nized.", m.Name), err}
+		return p, "", &pageError{http.StatusForbidden, store.Textf("%s sent data about you that nize can't store. An admin can find the details in the log of nized.", m.Name), err}
 	}
 	return p, store.Clip(c1.text("sid"), identity.MaxSubject), nil
 }
@@ -202,31 +204,31 @@ func (c *Company) verifySigned(ctx context.Context, m *party, raw string, of fun
 	return m, id, err
 }
 
-func foreign(err error) *failure {
-	return &failure{http.StatusForbidden, store.Textf("This sign-in belongs to another browser or another tab, or it has ended. Begin again where you came from."), err}
+func foreign(err error) *pageError {
+	return &pageError{http.StatusForbidden, store.Textf("This sign-in belongs to another browser or another tab, or it has ended. Begin again where you came from."), err}
 }
 
-func (m *party) untrusted(err error) *failure {
-	return &failure{http.StatusBadGateway, store.Textf("The answer of %s can't be trusted, so you are not signed in. An admin can find the reason in the log of nized.", m.Name), err}
+func (m *party) untrusted(err error) *pageError {
+	return &pageError{http.StatusBadGateway, store.Textf("The answer of %s can't be trusted, so you are not signed in. An admin can find the reason in the log of nized.", m.Name), err}
 }
 
-func (m *party) clocks(err error) *failure {
-	return &failure{http.StatusBadGateway, store.Textf("The clocks of %s and of nize differ too much, so you are not signed in. An admin has to set the clock of the machine that runs nize.", m.Name), err}
+func (m *party) clocks(err error) *pageError {
+	return &pageError{http.StatusBadGateway, store.Textf("The clocks of %s and of nize differ too much, so you are not signed in. An admin has to set the clock of the machine that runs nize.", m.Name), err}
 }
 
 // errorCode matches an OAuth error code.
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // rejected returns the failure for an error in the provider's callback.
-func (m *party) rejected(code string) *failure {
+func (m *party) rejected(code string) *pageError {
 	if !errorCode.MatchString(code) {
 		code = "unknown"
 	}
-	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin can look that up at %s, and compare the registration there with nizectl identity oidc test.", m.Name, code, m.Name), fmt.Errorf("the provider answered the error %q", code)}
+	return &pageError{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin can look that up at %s, and compare the registration there with nizectl identity oidc test.", m.Name, code, m.Name), fmt.Errorf("the provider answered the error %q", code)}
 }
 
 // notExchanged returns the failure for a code that the provider did not exchange.
-func (m *party) notExchanged(err error) *failure {
+func (m *party) notExchanged(err error) *pageError {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
 		return unreachable(m.Provider, err)
@@ -242,11 +244,11 @@ func (m *party) notExchanged(err error) *failure {
 	}
 	switch code {
 	case "invalid_client", "unauthorized_client":
-		return &failure{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so signing in doesn't work. An admin has to set client id and secret again with nizectl identity oidc set.", m.Name), err}
+		return &pageError{http.StatusBadGateway, store.Textf("%s does not accept nize as its client, so signing in doesn't work. An admin has to set client id and secret again with nizectl identity oidc set.", m.Name), err}
 	case "invalid_grant":
-		return &failure{http.StatusForbidden, store.Textf("%s did not accept this sign-in: it took too long, or was used before. Try again; if it fails again, an admin should compare the redirect address with nizectl identity oidc test.", m.Name), err}
+		return &pageError{http.StatusForbidden, store.Textf("%s did not accept this sign-in: it took too long, or was used before. Try again; if it fails again, an admin should compare the redirect address with nizectl identity oidc test.", m.Name), err}
 	}
-	return &failure{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin can look that up at %s, and compare the registration there with nizectl identity oidc test.", m.Name, code, m.Name), err}
+	return &pageError{http.StatusBadGateway, store.Textf("%s refused this sign-in (%s). An admin can look that up at %s, and compare the registration there with nizectl identity oidc test.", m.Name, code, m.Name), err}
 }
 
 // refused returns the failure for a person whom the provider authenticated and nize does
@@ -255,26 +257,26 @@ func (m *party) refused(err error, p identity.Person) error {
 	err = fmt.Errorf("%s: %w", p.Identity(), err)
 	switch {
 	case errors.Is(err, identity.ErrNotAllowed) && !p.GroupsKnown:
-		return &failure{http.StatusForbidden, store.Textf("%s did not send your groups, and only some groups may use nize. An admin has to make %s send the claim that nizectl identity oidc show prints.", m.Name, m.Name), err}
+		return &pageError{http.StatusForbidden, store.Textf("%s did not send your groups, and only some groups may use nize. An admin has to make %s send the claim that nizectl identity oidc show prints.", m.Name, m.Name), err}
 	case errors.Is(err, identity.ErrNotAllowed):
-		return &failure{http.StatusForbidden, store.Textf("Your account at %s is in no group that may use nize. An admin can add you to a group of the setting oidc.allowed_groups, or change that setting.", m.Name), err}
+		return &pageError{http.StatusForbidden, store.Textf("Your account at %s is in no group that may use nize. An admin can add you to a group of the setting oidc.allowed_groups, or change that setting.", m.Name), err}
 	case errors.Is(err, identity.ErrDisabled):
-		return &failure{http.StatusForbidden, store.Textf("Your account in nize is disabled. An admin can enable it with nizectl users enable."), err}
+		return &pageError{http.StatusForbidden, store.Textf("Your account in nize is disabled. An admin can enable it with nizectl users enable."), err}
 	case errors.Is(err, identity.ErrAmbiguous):
-		return &failure{http.StatusForbidden, store.Textf("Several people in nize have your email address, so it is not clear which of them you are. An admin can find them with nizectl users list, and remove or link them."), err}
+		return &pageError{http.StatusForbidden, store.Textf("Several people in nize have your email address, so it is not clear which of them you are. An admin can find them with nizectl users list, and remove or link them."), err}
 	}
 	return err
 }
 
 // fail writes the page that says what an admin has to do, and logs why the sign-in failed.
 func (c *Company) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var f *failure
+	var f *pageError
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, store.ErrNotFound):
-		f = &failure{http.StatusNotFound, store.Textf("No identity provider is set up here. An admin can set one with nizectl identity oidc set."), err}
+		f = &pageError{http.StatusNotFound, store.Textf("No identity provider is set up here. An admin can set one with nizectl identity oidc set."), err}
 	default:
-		f = &failure{http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."), err}
+		f = &pageError{http.StatusInternalServerError, store.Textf("Something went wrong inside nize. Please try again."), err}
 	}
 	level := c.Log.Warn
 	if f.status == http.StatusInternalServerError {
@@ -288,22 +290,21 @@ func (c *Company) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (c *Company) logout(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	if !c.logouts.Take(signin.Address(r), c.Now()) {
-		w.Header().Set("Retry-After", "60")
-		http.Error(w, "too many sign-outs", http.StatusTooManyRequests)
+		failure.Text.Write(w, &api.Error{Code: "rate_limited", Message: "too many sign-outs", Retry: 60})
 		return
 	}
 	ended, err := c.endSessions(r.Context(), r.PostFormValue("logout_token"))
-	var f *failure
+	var f *pageError
 	switch {
 	case err == nil:
 		c.Log.Info("the identity provider signed a person out", "browsers", ended)
 		w.WriteHeader(http.StatusOK)
 	case errors.As(err, &f):
 		c.Log.Warn("a sign-out of the identity provider was refused", "err", err)
-		http.Error(w, `{"error":"invalid_request"}`, http.StatusBadRequest)
+		failure.Text.Write(w, &api.Error{Code: "invalid_request", Message: `{"error":"invalid_request"}`})
 	default:
 		c.Log.Error("signing a person out for the identity provider", "err", err)
-		http.Error(w, `{"error":"server_error"}`, http.StatusInternalServerError)
+		failure.Text.Write(w, &api.Error{Code: "server_error", Message: `{"error":"server_error"}`})
 	}
 }
 

@@ -131,7 +131,7 @@ func (c *Company) discover(ctx context.Context, p identity.Provider) (*party, er
 	if m.oidc, err = oidc.NewProvider(asking, p.Issuer); err != nil {
 		var other *oidc.IssuerMismatchError
 		if errors.As(err, &other) {
-			return nil, &failure{http.StatusBadGateway, store.Textf("%s reports another issuer than the one that is set in nize. An admin can see both with nizectl identity oidc test, and set the right one with nizectl identity oidc set.", p.Name), err}
+			return nil, &pageError{http.StatusBadGateway, store.Textf("%s reports another issuer than the one that is set in nize. An admin can see both with nizectl identity oidc test, and set the right one with nizectl identity oidc set.", p.Name), err}
 		}
 		return nil, unreachable(p, err)
 	}
@@ -197,16 +197,16 @@ func (d *dateReader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// failure is a failed sign-in: the text for the page, and the reason for the log.
-type failure struct {
+// pageError is a failed sign-in: the text for the page, and the reason for the log.
+type pageError struct {
 	status int
 	text   store.Text
 	err    error
 }
 
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
+func (f *pageError) Error() string { return f.err.Error() }
+func (f *pageError) Unwrap() error { return f.err }
 
-func unreachable(p identity.Provider, err error) *failure {
-	return &failure{http.StatusBadGateway, store.Textf("%s can't be reached, so signing in with it doesn't work now. An admin can find the cause with nizectl identity oidc test.", p.Name), err}
+func unreachable(p identity.Provider, err error) *pageError {
+	return &pageError{http.StatusBadGateway, store.Textf("%s can't be reached, so signing in with it doesn't work now. An admin can find the cause with nizectl identity oidc test.", p.Name), err}
 }

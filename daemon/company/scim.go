@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/daemon/signin"
 	"nize/store"
 	"nize/store/identity"
@@ -36,15 +38,15 @@ const (
 
 // scimError is an error in SCIM's form.
 type scimError struct {
-	status int
-	kind   string // scimType
-	text   string
+	code string // of the table of errors
+	kind string // scimType
+	text string
 }
 
 func (e *scimError) Error() string { return e.text }
 
 func badSCIM(kind, format string, args ...any) error {
-	return &scimError{http.StatusBadRequest, kind, fmt.Sprintf(format, args...)}
+	return &scimError{"invalid", kind, fmt.Sprintf(format, args...)}
 }
 
 // SCIM serves the requests of a directory.
@@ -95,7 +97,7 @@ func (c *Company) SCIM() http.Handler {
 // directory returns the caller for a directory's request: the owner of its token.
 func (c *Company) directory(r *http.Request) (by store.Caller, err error) {
 	text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	refused := &scimError{http.StatusUnauthorized, "", "send a token of the audience scim: nizectl tokens create NAME --audience scim"}
+	refused := &scimError{"invalid_token", "", "send a token of the audience scim: nizectl tokens create NAME --audience scim"}
 	if !ok {
 		return by, refused
 	}
@@ -112,7 +114,7 @@ func (c *Company) directory(r *http.Request) (by store.Caller, err error) {
 	case t.Audience != store.ForSCIM:
 		return by, refused
 	case u.Role != store.Admin:
-		return by, &scimError{http.StatusForbidden, "", "the owner of this token is no admin any more"}
+		return by, &scimError{"refused", "", "the owner of this token is no admin any more"}
 	}
 	return store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnHTTP, Token: t.ID, Address: signin.Address(r)}, nil
 }
@@ -129,27 +131,26 @@ func writeSCIM(w http.ResponseWriter, status int, v any) {
 
 func (c *Company) failSCIM(w http.ResponseWriter, err error) {
 	var e *scimError
+	retry := 0
 	switch {
 	case errors.As(err, &e):
 	case errors.Is(err, store.ErrNotFound):
-		e = &scimError{http.StatusNotFound, "", "there is no such resource"}
+		e = &scimError{"not_found", "", "there is no such resource"}
 	case errors.Is(err, store.ErrExists):
-		e = &scimError{http.StatusConflict, "uniqueness", "another resource has that name or externalId"}
+		e = &scimError{"exists", "uniqueness", "another resource has that name or externalId"}
 	case outage.Is(err):
-		w.Header().Set("Retry-After", "1")
-		e = &scimError{http.StatusServiceUnavailable, "", "the database can't be reached; try again later"}
+		e, retry = &scimError{"no_database", "", "the database can't be reached; try again later"}, 1
 	case errors.Is(err, identity.ErrAmbiguous):
-		e = &scimError{http.StatusConflict, "uniqueness", "several people in nize have that email address: link or remove them"}
+		e = &scimError{"exists", "uniqueness", "several people in nize have that email address: link or remove them"}
 	case errors.Is(err, store.ErrInvalid):
-		e = &scimError{http.StatusBadRequest, "invalidValue", err.Error()}
+		e = &scimError{"invalid", "invalidValue", err.Error()}
 	default:
 		c.Log.Error("answering the directory", "err", err)
-		e = &scimError{http.StatusInternalServerError, "", "internal error"}
+		e = &scimError{"internal", "", "internal error"}
 	}
-	if e.status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	writeSCIM(w, e.status, map[string]any{"schemas": []string{schemaError}, "status": strconv.Itoa(e.status), "scimType": e.kind, "detail": e.text})
+	failure.Form{Type: scimType, Body: func(sent *api.Error) any {
+		return map[string]any{"schemas": []string{schemaError}, "status": strconv.Itoa(sent.Status()), "scimType": e.kind, "detail": e.text}
+	}}.Write(w, &api.Error{Code: e.code, Message: e.text, Retry: retry})
 }
 
 type scimMeta struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/daemon/pages"
 	"nize/daemon/signin"
 	"nize/mcp/upstream/oauth"
@@ -76,7 +77,7 @@ func (c *Connect) document(w http.ResponseWriter, r *http.Request) {
 	origin, _ := c.opt.Origin()
 	body, err := oauth.Document(id, redirect, origin)
 	if err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
+		failure.Internal(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

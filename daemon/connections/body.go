@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/failure"
 )
 
 const (
@@ -64,12 +67,8 @@ func (s *Set) Handler(next http.Handler) http.Handler {
 		}
 		known := s.opt.Client == nil && x.conn != nil
 		if !s.admit(&x.place, &s.requests, known, !known) { // a control connection carries one request at a time
-			h := w.Header()
-			h.Set("Content-Type", "text/plain; charset=utf-8")
-			h.Set("Connection", "close")
-			h.Set("Retry-After", "5")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, "too many requests are under way from your address; try again in a moment\n") // the client has disconnected
+			w.Header().Set("Connection", "close")
+			failure.Text.Write(w, &api.Error{Code: "not_ready", Message: "too many requests are under way from your address; try again in a moment", Retry: 5})
 			return
 		}
 		defer s.release(&x.place)

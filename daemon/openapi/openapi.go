@@ -88,7 +88,7 @@ func Handle[Req, Res any](op api.Op[Req, Res], doc Doc, h http.Handler, by ...Se
 
 // Mount serves routes. For everything else below the prefixes it calls fail: a path that
 // doesn't exist, or a method that the path doesn't support.
-func Mount(on *http.ServeMux, routes []Route, prefixes []string, fail func(w http.ResponseWriter, status int, message string)) {
+func Mount(on *http.ServeMux, routes []Route, prefixes []string, fail func(http.ResponseWriter, *api.Error)) {
 	methods := map[string][]string{}
 	for _, r := range routes {
 		on.Handle(r.Method+" "+r.Path, r.Handler)
@@ -102,12 +102,12 @@ func Mount(on *http.ServeMux, routes []Route, prefixes []string, fail func(w htt
 		allow := strings.Join(taken, ", ")
 		on.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", allow)
-			fail(w, http.StatusMethodNotAllowed, r.Method+" is not for "+path+": use "+allow)
+			fail(w, &api.Error{Code: "method_not_allowed", Message: r.Method + " is not for " + path + ": use " + allow})
 		})
 	}
 	for _, prefix := range prefixes {
 		on.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-			fail(w, http.StatusNotFound, "there is nothing at this path; see /openapi.json")
+			fail(w, &api.Error{Code: "not_found", Message: "there is nothing at this path; see /openapi.json"})
 		})
 	}
 }

@@ -12,13 +12,15 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"nize/daemon/failure"
 )
 
 // ServeHTTP sends the document.
 func (d *Document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.Marshal(d)
 	if err != nil { // an example that is not JSON: a programming error
-		http.Error(w, "internal error", http.StatusInternalServerError)
+		failure.Internal(w)
 		return
 	}
 	w.Header().Set("Content-Type", jsonType)
@@ -50,7 +52,7 @@ func (d *Document) Page() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var b bytes.Buffer
 		if err := show.ExecuteTemplate(&b, "page", d); err != nil {
-			http.Error(w, "internal error", http.StatusInternalServerError)
+			failure.Internal(w)
 			return
 		}
 		h := w.Header()

@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"nize/bots/phrases"
+	"nize/daemon/failure"
 	"nize/store"
 )
 
@@ -85,7 +86,7 @@ func (t *Template) Write(w http.ResponseWriter, r *http.Request, status int, p P
 	}
 	var b bytes.Buffer
 	if err := t.in[lang].ExecuteTemplate(&b, "shell", view); err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
+		failure.Internal(w)
 		return
 	}
 	h := w.Header()

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"nize/daemon/api"
@@ -237,20 +236,14 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has disconnected
 	}
-	var e *rounds.Error
+	var e *api.Error
 	if outage.Is(err) {
 		e = rounds.AwayError()
 	} else if !errors.As(err, &e) {
 		s.Log.Error("serving a program", "path", r.URL.Path, "err", err)
 		e = rounds.InternalError()
 	}
-	if e.Status() == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	if n := e.RetryAfter(); n > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(n))
-	}
-	write(w, e.Status(), rounds.Failure{Error: e})
+	rounds.Form.Write(w, e)
 }
 
 func write(w http.ResponseWriter, status int, v any) {

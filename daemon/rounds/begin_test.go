@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"nize/daemon/api"
 	"nize/store"
 	"nize/store/project"
 )
@@ -77,7 +78,7 @@ func FuzzBegin(f *testing.F) {
 		}
 		s, turns, err := testEngine().begin(t.Context(), project.Project{ID: "p"}, req)
 		if err != nil {
-			var e *Error
+			var e *api.Error
 			if !errors.As(err, &e) || e.Status() < 400 || e.Status() > 499 || e.Param == "" {
 				t.Fatalf("%s: %v", body, err)
 			}
@@ -121,11 +122,11 @@ func TestAdmit(t *testing.T) {
 			continue
 		}
 		out, err := e.admit(project.Project{ID: step.project})
-		var refused *Error
+		var refused *api.Error
 		switch {
 		case step.why == "" && err == nil:
 			leave = append(leave, out)
-		case !errors.As(err, &refused) || !strings.HasPrefix(refused.Message, step.why) || refused.Status() != 429 || refused.Type != RateLimited || refused.RetryAfter() < 1:
+		case !errors.As(err, &refused) || !strings.HasPrefix(refused.Message, step.why) || refused.Status() != 429 || refused.Code != "rate_limited" || refused.Retry < 1:
 			t.Errorf("%d: %+v, want %q", i, err, step.why)
 		}
 	}

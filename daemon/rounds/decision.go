@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
+	"nize/daemon/api"
 	"nize/store"
 	"nize/store/project"
 )
@@ -44,7 +44,7 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request, st
 	}
 	if s.open() {
 		if s.Status == "" { // partial text that a client may have received is not continued
-			s.log("error", Failure{stopped()})
+			s.log("error", FailureOf(stopped()))
 		}
 		s.Status = ""
 		err = e.save(ctx, s, streamed)
@@ -128,7 +128,7 @@ func (e *Engine) decide(ctx context.Context, of project.Project, p *proposal) er
 	case errors.Is(err, store.ErrDecided), errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrConflict):
 		return conflict("approvals", "%s", err)
 	case errors.Is(err, store.ErrRefused):
-		return &Error{Type: InvalidRequest, Message: err.Error(), Param: "approvals", status: http.StatusForbidden}
+		return &api.Error{Code: "refused", Message: err.Error(), Param: "approvals"}
 	}
 	return err
 }

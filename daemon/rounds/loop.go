@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"nize/daemon/api"
 	"nize/llm"
 	"nize/store"
 	"nize/store/outage"
@@ -101,7 +101,7 @@ func (e *Engine) publish(ctx context.Context, s *state, l *live) error {
 
 // finish ends a round that no request is working on, with an error. It cancels pending
 // calls and gives each call a result, so that the conversation can be continued.
-func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *Error) error {
+func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *api.Error) error {
 	if err := e.readTurns(ctx, s); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (e *Engine) finish(ctx context.Context, of project.Project, s *state, why *
 		}
 		p.Done = true
 	}
-	s.Status, s.Fault, s.Message = Failed, why, nil
+	s.Status, s.Fault, s.Message = Failed, shown(why), nil
 	s.log(roundFinished, s.answer())
 	return e.save(ctx, s, true)
 }
@@ -160,7 +160,7 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 		return err
 	}
 	if err != nil {
-		s.Status, s.Fault = Failed, e.fault(of, err)
+		s.Status, s.Fault = Failed, shown(e.fault(of, err))
 		return nil
 	}
 	s.Steps++
@@ -212,13 +212,13 @@ func (s *state) count(reply llm.Reply) {
 }
 
 // fault returns the error for the caller, without internal details.
-func (e *Engine) fault(of project.Project, err error) *Error {
+func (e *Engine) fault(of project.Project, err error) *api.Error {
 	var full *store.BudgetError
 	if errors.As(err, &full) {
-		return &Error{Type: Budget, Message: strings.ReplaceAll(full.Error(), "user:"+of.Caller().User, "this project"), status: http.StatusTooManyRequests}
+		return &api.Error{Code: "budget", Message: strings.ReplaceAll(full.Error(), "user:"+of.Caller().User, "this project")}
 	}
 	e.Log.Warn("a round failed", "err", err)
-	return &Error{Type: Upstream, Message: llm.Sentence(err).String(), status: http.StatusBadGateway}
+	return &api.Error{Code: "unavailable", Message: llm.Sentence(err).String()}
 }
 
 // proposalOf converts a model's call. If the call can't be made, the proposal has no kind

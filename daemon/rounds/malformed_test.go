@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"nize/daemon/api"
 	"nize/store/project"
 )
 
@@ -53,8 +54,8 @@ func TestMalformed(t *testing.T) {
 			t.Fatalf("%s: %v", body, err)
 		}
 		_, _, err := testEngine().begin(t.Context(), project.Project{ID: "p"}, req)
-		var e *Error
-		if !errors.As(err, &e) || e.Status() != 400 || e.Type != "invalid_request" || string(e.Param) != want[0] || e.Message != want[1] {
+		var e *api.Error
+		if !errors.As(err, &e) || e.Status() != 400 || e.Code != "invalid" || e.Param != want[0] || e.Message != want[1] {
 			t.Errorf("%s: %+v, want %q", body, err, want)
 		}
 	}

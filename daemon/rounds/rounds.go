@@ -40,6 +40,7 @@ import (
 	"sync"
 	"time"
 
+	"nize/daemon/api"
 	"nize/llm"
 	"nize/store"
 	"nize/store/project"
@@ -174,7 +175,7 @@ func (e *Engine) admit(of project.Project) (leave func(), err error) {
 }
 
 // Answer starts or continues a round for a project and returns its result. The error is an
-// [*Error] if the caller caused it, and any other error if nize did.
+// [*api.Error] if the caller caused it, and any other error if nize did.
 func (e *Engine) Answer(ctx context.Context, of project.Project, req Request) (Answer, error) {
 	s, leave, err := e.prepare(ctx, of, req, false)
 	if err != nil {
@@ -300,4 +301,4 @@ func (e *Engine) Cancel(ctx context.Context, of project.Project, id string) erro
 	return e.finish(ctx, of, s, cancelled())
 }
 
-func cancelled() *Error { return conflict("", "the round was cancelled") }
+func cancelled() *api.Error { return conflict("", "the round was cancelled") }

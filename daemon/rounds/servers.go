@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"nize/daemon/api"
 	"nize/store"
 	"nize/store/project"
 )
@@ -88,7 +89,7 @@ func (e *Engine) offer(ctx context.Context, of project.Project, s *state, tools 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 
 // server validates an entry of type mcp.
-func (t Tool) server(param string) (none project.Server, _ *Error) {
+func (t Tool) server(param string) (none project.Server, _ *api.Error) {
 	u, err := url.Parse(t.ServerURL)
 	switch {
 	case t.ServerLabel == "":
@@ -131,7 +132,7 @@ func fetchError(ctx context.Context, t Tool, err error, param string) error {
 	if errors.As(err, &lacks) {
 		return Invalid(param+".headers."+lacks.Header, "No API key configured for MCP tool %q header %q", t.ServerLabel, lacks.Header)
 	}
-	return &Error{Type: Upstream, Message: fmt.Sprintf("Failed to fetch tools from MCP server %s: %s", t.ServerLabel, store.Clip(err.Error(), 500)), Param: Param(param + ".server_url"), status: http.StatusBadRequest}
+	return &api.Error{Code: "fetch_failed", Message: fmt.Sprintf("Failed to fetch tools from MCP server %s: %s", t.ServerLabel, store.Clip(err.Error(), 500)), Param: param + ".server_url"}
 }
 
 // choose returns the tools that the entry allows. It omits those that the scan holds back,

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
+	"nize/daemon/api"
 	"nize/store"
 	"nize/store/project"
 )
@@ -112,14 +112,14 @@ func (s *state) open() bool {
 
 // stopped returns the error of a round that has not ended but that no request is working
 // on.
-func stopped() *Error {
-	return &Error{Type: Internal, Message: "the round was interrupted: continue it by its round_id", status: http.StatusInternalServerError}
+func stopped() *api.Error {
+	return &api.Error{Code: "internal", Message: "the round was interrupted: continue it by its round_id"}
 }
 
 func (s *state) answer() Answer {
 	a := Answer{ID: s.ID, ConversationID: s.Conversation, Status: s.Status, Message: s.Message, ProposedCalls: []Proposed{}, Usage: s.Usage, Steps: s.Steps, Error: s.Fault, Finish: s.Finish, Warnings: s.Warnings}
 	if s.Status == "" {
-		a.Status, a.Error = Failed, stopped()
+		a.Status, a.Error = Failed, shown(stopped())
 	}
 	if s.Status == RequiresApproval || s.Status == RequiresAction {
 		for _, p := range s.Proposals {

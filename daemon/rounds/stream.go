@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"nize/daemon/api"
 	"nize/store"
 	"nize/store/project"
 )
@@ -127,9 +128,9 @@ type live struct {
 	cancelled atomic.Bool // by DELETE
 
 	mu      sync.Mutex
-	log     []event // the stored entries
-	text    string  // the text received so far for the next entry
-	broken  *Error  // why it ended without a final event in the log
+	log     []event    // the stored entries
+	text    string     // the text received so far for the next entry
+	broken  *api.Error // why it ended without a final event in the log
 	ended   bool
 	news    chan struct{} // closed when there is something new
 	clients int
@@ -202,7 +203,7 @@ func (l *live) textSoFar() string {
 	return l.text
 }
 
-func (l *live) fail(why *Error) {
+func (l *live) fail(why *api.Error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = why
@@ -214,7 +215,7 @@ type Stream struct {
 	live  *live // nil if there will be no new events
 	rest  []event
 	at    Position
-	last  *Error // for a round that stopped: sent last
+	last  *api.Error // for a round that stopped: sent last
 }
 
 // attach subscribes a client to a round.
@@ -285,7 +286,7 @@ func (st *Stream) Next(ctx context.Context) ([]Event, error) {
 		case len(events) > 0:
 			return events, nil
 		case ended && st.last != nil:
-			last := Event{Name: errorEvent, Data: withRound(st.Round, Failure{st.last})}
+			last := Event{Name: errorEvent, Data: withRound(st.Round, FailureOf(st.last))}
 			st.last = nil
 			return []Event{last}, nil
 		case ended:

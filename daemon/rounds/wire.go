@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
+	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/store"
 	"nize/store/project"
 )
@@ -170,13 +171,21 @@ type Failure struct {
 	Error *Error `json:"error"`
 }
 
-// Error is an error for the caller.
+// Error is an error in the form for programs.
 type Error struct {
 	Type    string `json:"type" enum:"invalid_request,authentication,not_found,conflict,rate_limited,budget,upstream,internal"`
 	Message string `json:"message"`
 	Param   Param  `json:"param" doc:"the field in question, or null"`
-	status  int
-	wait    int
+}
+
+// Form is the form of errors for programs and chat clients.
+var Form = failure.Form{Type: failure.JSON, Body: func(e *api.Error) any { return FailureOf(e) }}
+
+// FailureOf returns an error in the form for programs.
+func FailureOf(e *api.Error) Failure { return Failure{shown(e)} }
+
+func shown(e *api.Error) *Error {
+	return &Error{Type: e.Row().Type, Message: e.Message, Param: Param(e.Param)}
 }
 
 // Param names a field of a request; "" is null in JSON.
@@ -193,67 +202,44 @@ func (p Param) MarshalJSON() ([]byte, error) {
 // OneOf returns the alternatives for the OpenAPI document.
 func (Param) OneOf() []any { return []any{"", nil} }
 
-func (e *Error) Error() string { return e.Message }
-
-// Status returns the HTTP status.
-func (e *Error) Status() int { return e.status }
-
-// RetryAfter returns after how many seconds the request may be retried; 0 if that is
-// unknown.
-func (e *Error) RetryAfter() int { return e.wait }
-
-// The types of an [Error].
-const (
-	InvalidRequest = "invalid_request"
-	Authentication = "authentication"
-	NotFound       = "not_found"
-	Conflict       = "conflict"
-	RateLimited    = "rate_limited"
-	Budget         = "budget"
-	Upstream       = "upstream"
-	Internal       = "internal"
-)
-
 // Invalid returns the error for an invalid field of a request.
-func Invalid(param, format string, args ...any) *Error {
-	return &Error{Type: InvalidRequest, Message: fmt.Sprintf(format, args...), Param: Param(param), status: http.StatusBadRequest}
+func Invalid(param, format string, args ...any) *api.Error {
+	return &api.Error{Code: "invalid", Message: fmt.Sprintf(format, args...), Param: param}
 }
 
 // Unauthenticated returns the error for a request without valid credentials.
-func Unauthenticated(message string) *Error {
-	return &Error{Type: Authentication, Message: message, status: http.StatusUnauthorized}
+func Unauthenticated(message string) *api.Error {
+	return &api.Error{Code: "authentication", Message: message}
 }
 
 // TooManyStreams returns the error if no more requests may follow rounds.
-func TooManyStreams(why error) *Error {
-	return &Error{Type: RateLimited, Message: why.Error(), status: http.StatusTooManyRequests, wait: 1}
+func TooManyStreams(why error) *api.Error {
+	return &api.Error{Code: "rate_limited", Message: why.Error(), Retry: 1}
 }
 
 // tooMany returns the error if the limit of rounds is reached.
-func tooMany(whose string, most int) *Error {
-	return &Error{Type: RateLimited, Message: fmt.Sprintf("%s has %d rounds in progress, which is the limit; send it again in a moment", whose, most), status: http.StatusTooManyRequests, wait: 1}
+func tooMany(whose string, most int) *api.Error {
+	return &api.Error{Code: "rate_limited", Message: fmt.Sprintf("%s has %d rounds in progress, which is the limit; send it again in a moment", whose, most), Retry: 1}
 }
 
 // InternalError returns the error for a cause that only the log shows.
-func InternalError() *Error {
-	return &Error{Type: Internal, Message: "internal error", status: http.StatusInternalServerError}
-}
+func InternalError() *api.Error { return &api.Error{Code: "internal", Message: "internal error"} }
 
 // AwayError returns the error if the database can't be reached.
-func AwayError() *Error {
-	return &Error{Type: Internal, Message: store.ErrNoDatabase.Error(), status: http.StatusServiceUnavailable, wait: 1}
+func AwayError() *api.Error {
+	return &api.Error{Code: "no_database", Message: store.ErrNoDatabase.Error(), Retry: 1}
 }
 
-func missing(what, id, param string) *Error {
-	return &Error{Type: NotFound, Message: fmt.Sprintf("%s %q not found", what, store.Clip(id, 200)), Param: Param(param), status: http.StatusNotFound}
+func missing(what, id, param string) *api.Error {
+	return &api.Error{Code: "not_found", Message: fmt.Sprintf("%s %q not found", what, store.Clip(id, 200)), Param: param}
 }
 
-func conflict(param, format string, args ...any) *Error {
-	return &Error{Type: Conflict, Message: fmt.Sprintf(format, args...), Param: Param(param), status: http.StatusConflict}
+func conflict(param, format string, args ...any) *api.Error {
+	return &api.Error{Code: "conflict", Message: fmt.Sprintf(format, args...), Param: param}
 }
 
 // text returns the text of a message.
-func (m Message) text(param string) (string, *Error) {
+func (m Message) text(param string) (string, *api.Error) {
 	var text string
 	raw := m.Content.RawMessage
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {

@@ -293,7 +293,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	if isJSON {
 		if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
-			s.fail(w, &oauthError{"invalid_request", "send {number} or {allow}"}, http.StatusBadRequest)
+			s.fail(w, &oauthError{"invalid_request", "send {number} or {allow}"})
 			return
 		}
 	} else {
@@ -321,7 +321,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, errEarly), errors.Is(err, errWrong), errors.Is(err, errOver):
 		if isJSON {
-			s.fail(w, &oauthError{"access_denied", err.Error()}, http.StatusConflict)
+			s.fail(w, &oauthError{"conflict", err.Error()})
 			return
 		}
 		s.page(w, r, asked, cookie, err)
@@ -398,7 +398,7 @@ func (s *Server) settle(r *http.Request, asked oauth.Request, d decision, by sto
 // refuse responds to a request that did not come from nize's own page.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, isJSON bool, status int) {
 	if isJSON {
-		s.fail(w, &oauthError{"access_denied", "this request belongs to another browser, or has ended"}, status)
+		s.fail(w, &oauthError{"access_denied", "this request belongs to another browser, or has ended"})
 		return
 	}
 	s.problem(w, r, status, store.Textf("This sign-in belongs to another browser or another tab, or it has ended. Begin again where you came from."))
@@ -408,7 +408,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, isJSON bool, sta
 func (s *Server) requestState(w http.ResponseWriter, r *http.Request) {
 	asked, cookie, ok := s.request(r, r.PathValue("id"))
 	if !ok {
-		s.fail(w, &oauthError{"not_found", "there is no such request for this browser"}, http.StatusNotFound)
+		s.fail(w, &oauthError{"not_found", "there is no such request for this browser"})
 		return
 	}
 	_, signedIn := s.Person(r)

@@ -18,6 +18,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"nize/daemon/api"
+	"nize/daemon/failure"
 	"nize/daemon/limit"
 	"nize/store"
 	"nize/store/oauth"
@@ -258,12 +260,12 @@ func (c *clients) admits(one client, redirect string) bool {
 // register registers a client that has no document.
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	if !store.GetBool(s.Config, "", "oauth.registration") {
-		s.fail(w, &oauthError{"access_denied", "clients don't register here; use a client ID metadata document"}, http.StatusForbidden)
+		s.fail(w, &oauthError{"access_denied", "clients don't register here; use a client ID metadata document"})
 		return
 	}
 	if !s.registrations.Take(oauth.Network(Address(r)), s.Now()) {
 		w.Header().Set("Retry-After", "60")
-		s.fail(w, &oauthError{"temporarily_unavailable", "too many registrations; try again in a minute"}, http.StatusTooManyRequests)
+		s.fail(w, &oauthError{"temporarily_unavailable", "too many registrations; try again in a minute"})
 		return
 	}
 	var asked struct {
@@ -274,12 +276,12 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		Scope     string   `json:"scope"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, documentBytes)).Decode(&asked); err != nil {
-		s.fail(w, &oauthError{"invalid_client_metadata", "the body is no JSON of a client's metadata"}, http.StatusBadRequest)
+		s.fail(w, &oauthError{"invalid_client_metadata", "the body is no JSON of a client's metadata"})
 		return
 	}
 	kept := s.clients.allowed(asked.Redirects)
 	if len(kept) == 0 {
-		s.fail(w, &oauthError{"invalid_redirect_uri", "none of redirect_uris is allowed: use https, or http on a loopback host"}, http.StatusBadRequest)
+		s.fail(w, &oauthError{"invalid_redirect_uri", "none of redirect_uris is allowed: use https, or http on a loopback host"})
 		return
 	}
 	one := oauth.Client{ID: "c_" + NewSecret()[:22], Name: nameOf(asked.Name), Redirects: kept, Address: Address(r)}
@@ -290,7 +292,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	err = s.Store.PutClient(r.Context(), Anybody(r), one)
 	leave()
 	if errors.Is(err, store.ErrRefused) {
-		s.fail(w, &oauthError{"temporarily_unavailable", "too many clients have registered; try again tomorrow"}, http.StatusTooManyRequests)
+		s.fail(w, &oauthError{"temporarily_unavailable", "too many clients have registered; try again tomorrow"})
 		return
 	} else if err != nil {
 		s.internal(w, "registering a client", err)
@@ -315,22 +317,20 @@ func Anybody(r *http.Request) store.Caller {
 	return by
 }
 
-func (s *Server) fail(w http.ResponseWriter, e *oauthError, status int) {
-	writeJSON(w, status, struct {
-		Error string `json:"error"`
-		Text  string `json:"error_description"`
-	}{e.code, e.text})
+func (s *Server) fail(w http.ResponseWriter, e *oauthError) {
+	w.Header().Set("Cache-Control", "no-store")
+	failure.OAuth.Write(w, &api.Error{Code: e.code, Message: e.text})
 }
 
 func (s *Server) internal(w http.ResponseWriter, what string, err error) {
 	s.Log.Error(what, "err", err)
-	s.fail(w, &oauthError{"server_error", "internal error"}, http.StatusInternalServerError)
+	s.fail(w, &oauthError{"server_error", "internal error"})
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
+		failure.Internal(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

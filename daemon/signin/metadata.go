@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"nize/daemon/failure"
 	"nize/store"
 )
 
@@ -120,7 +121,7 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request, about func(ori
 	}
 	body, err := json.Marshal(about(origin))
 	if err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
+		failure.Internal(w)
 		return
 	}
 	w.Header().Set("Access-Control-Allow-Origin", "*")

@@ -66,15 +66,15 @@ func accessLife(c store.Config) time.Duration {
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Pragma", "no-cache")
 	if err := readForm(w, r); err != nil {
-		s.fail(w, err, http.StatusBadRequest)
+		s.fail(w, err)
 		return
 	}
 	if r.PostForm.Get("client_id") == "" {
-		s.fail(w, &oauthError{"invalid_client", "client_id is missing"}, http.StatusBadRequest)
+		s.fail(w, &oauthError{"invalid_client", "client_id is missing"})
 		return
 	}
 	if r.PostForm.Has("resource") && !s.ours(r, r.PostForm.Get("resource")) {
-		s.fail(w, &oauthError{"invalid_target", "resource is not this server's /mcp"}, http.StatusBadRequest)
+		s.fail(w, &oauthError{"invalid_target", "resource is not this server's /mcp"})
 		return
 	}
 	answer, err := s.exchange(r)
@@ -83,10 +83,10 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	// An invalid grant gets its error however often it is retried: a client that got "slow
 	// down" instead would retry forever.
 	case errors.As(err, &dead):
-		s.fail(w, dead, http.StatusBadRequest)
+		s.fail(w, dead)
 	case errors.Is(err, errTooMany):
 		w.Header().Set("Retry-After", "60")
-		s.fail(w, &oauthError{"temporarily_unavailable", "too many requests of this client; try again in a minute"}, http.StatusTooManyRequests)
+		s.fail(w, &oauthError{"temporarily_unavailable", "too many requests of this client; try again in a minute"})
 	case err != nil:
 		s.internal(w, "giving a token", err)
 	default:
@@ -199,12 +199,12 @@ func (s *Server) refresh(r *http.Request) (none tokenAnswer, err error) {
 // revoke serves /oauth/revoke. It returns success for an unknown token, too.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	if err := readForm(w, r); err != nil {
-		s.fail(w, err, http.StatusBadRequest)
+		s.fail(w, err)
 		return
 	}
 	text := r.PostForm.Get("token")
 	if text == "" || r.PostForm.Get("client_id") == "" {
-		s.fail(w, &oauthError{"invalid_request", "token and client_id are needed"}, http.StatusBadRequest)
+		s.fail(w, &oauthError{"invalid_request", "token and client_id are needed"})
 		return
 	}
 	family, access := oauth.Hash{}, oauth.Hash{}

@@ -65,7 +65,7 @@ func TestHolder(t *testing.T) {
 			hang := make(chan struct{})
 			term, end := context.WithCancel(context.Background())
 			h := &Holder{Term: func() context.Context { return term }, Refuse: func(w http.ResponseWriter, _ *http.Request, begun bool) {
-				refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("refused, begun %t", begun))
+				refuse(w, "not_ready", fmt.Sprintf("refused, begun %t", begun))
 			}}
 			if c.term != nil {
 				h.Term = func() context.Context { return c.term }

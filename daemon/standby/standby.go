@@ -22,6 +22,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"nize/daemon/api"
+	"nize/daemon/failure"
 )
 
 const (
@@ -197,7 +200,7 @@ func (f *Forwarder) look(ctx context.Context) Owner {
 // ServeHTTP forwards a request. Its Host must be one that the owner accepts.
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(Header) != "" {
-		refuse(w, http.StatusServiceUnavailable, "this nized is a standby, and does not forward a request that was already forwarded")
+		refuse(w, "not_ready", "this nized is a standby, and does not forward a request that was already forwarded")
 		return
 	}
 	if f.left.Load() { // the next request is for the new server of this listener
@@ -308,18 +311,15 @@ func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case r.Context().Err() != nil: // the client has disconnected
 	case errors.Is(err, ErrUntrusted):
-		refuse(w, http.StatusServiceUnavailable, "this nized is a standby, and does not trust the active node's certificate")
+		refuse(w, "not_ready", "this nized is a standby, and does not trust the active node's certificate")
 	case errors.Is(err, errDial):
-		refuse(w, http.StatusServiceUnavailable, "no node is active on the database right now")
+		refuse(w, "not_ready", "no node is active on the database right now")
 	default:
 		f.log.Warn("a forwarded request got no response", "path", r.URL.Path, "err", err)
-		refuse(w, http.StatusBadGateway, "the active node has gone, and may have processed the request")
+		refuse(w, "unavailable", "the active node has gone, and may have processed the request")
 	}
 }
 
-func refuse(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // the client has disconnected
+func refuse(w http.ResponseWriter, code, text string) {
+	failure.Text.Write(w, &api.Error{Code: code, Message: text, Retry: 1})
 }
