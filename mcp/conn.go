@@ -56,11 +56,14 @@ type ownConn struct {
 	finishing bool
 }
 
-// note adds facts about a request for its handlers.
-func (c *ownConn) note(m *jsonrpc.Request, facts map[string]any) {
+// note adds a fact about a request for its handlers.
+func (c *ownConn) note(m *jsonrpc.Request, key string, fact any) {
 	info := *c.caller
+	if e, ok := m.Extra.(*sdk.RequestExtra); ok && e.TokenInfo != nil {
+		info = *e.TokenInfo
+	}
 	info.Extra = maps.Clone(info.Extra)
-	maps.Copy(info.Extra, facts)
+	info.Extra[key] = fact
 	m.Extra = &sdk.RequestExtra{TokenInfo: &info}
 }
 

@@ -126,7 +126,7 @@ type sessionAsker func(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitRes
 // askSession returns a function that asks the client of a session about one of its tasks.
 func askSession(session *sdk.ServerSession, task string) sessionAsker {
 	return func(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
-		p.Meta = sdk.Meta{relatedTask: map[string]any{"taskId": task}}
+		p.Meta = sdk.Meta{relatedTask: map[string]string{"taskId": task}}
 		// The context of a request would send the question on that request's stream.
 		alone, cancel := context.WithCancel(context.Background())
 		defer cancel()

@@ -724,7 +724,8 @@ func (s *Server) serveTasksOverConn(ctx context.Context, own *ownConn, by store.
 	if m.Method == "tools/call" {
 		var p taskParams
 		if version < modern && json.Unmarshal(m.Params, &p) == nil && p.Task != nil {
-			own.note(m, map[string]any{taskParam: true, sessionWriter: own.notify})
+			own.note(m, taskParam, true)
+			own.note(m, sessionWriter, own.notify)
 		}
 		return false
 	}
@@ -735,7 +736,7 @@ func (s *Server) serveTasksOverConn(ctx context.Context, own *ownConn, by store.
 			return true
 		}
 		if l != nil {
-			own.note(m, map[string]any{listenParam: l})
+			own.note(m, listenParam, l)
 		}
 		return false
 	}
