@@ -10,6 +10,7 @@ import (
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/wire"
 	"nize/store"
+	"nize/store/backoff"
 )
 
 const (
@@ -84,7 +85,7 @@ func (l *live) keepLink(ctx context.Context) {
 				h.State, h.Error = bots.Connecting, "no link with Discord, trying again: "+err.Error()
 			})
 			if failures > 2 {
-				pause = min(firstPause<<min(failures-3, 16), lastPause)
+				pause = backoff.Exponential{First: firstPause, Most: lastPause}.After(failures - 2)
 			}
 		}
 		if pause > 0 && l.wire.Wait(ctx, pause+rand.N(pause/2+1)) != nil {

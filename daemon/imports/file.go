@@ -20,6 +20,7 @@ import (
 	"nize/daemon/control"
 	"nize/daemon/mcpfile"
 	"nize/store"
+	"nize/store/backoff"
 )
 
 // The file of --mcp-config. The daemon keeps its servers in sync with it:
@@ -115,7 +116,7 @@ func (f *File) Keep(ctx context.Context) error {
 	var seen, applied fs.FileInfo
 	var data []byte
 	var retry time.Time // zero if there is nothing to retry
-	pause, first := fileRetry, true
+	pause, tries, first := backoff.Exponential{First: fileRetry, Most: fileRetryMax}, 0, true
 	for {
 		info, err := os.Stat(f.Path)
 		switch {
@@ -135,12 +136,12 @@ func (f *File) Keep(ctx context.Context) error {
 				break
 			}
 			if data = fresh; changed {
-				pause = fileRetry
+				tries = 0
 			}
 			retry = time.Time{}
 			if f.applyFile(ctx, data) {
-				retry = time.Now().Add(pause)
-				pause = min(2*pause, fileRetryMax)
+				tries++
+				retry = time.Now().Add(pause.After(tries))
 			}
 		}
 		first = false

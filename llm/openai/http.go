@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"mime"
 	"net"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 
 	"nize/llm"
 	"nize/store"
+	"nize/store/backoff"
 )
 
 const (
@@ -72,8 +72,8 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 		if !errors.As(err, &pe) || !retryable(pe) || try == triesOf(pe) || req.Context().Err() != nil {
 			return nil, err
 		}
-		wait := firstWait << (try - 1)
-		wait += rand.N(wait / 2) // so that many clients don't return at once
+		wait := backoff.Exponential{First: firstWait}.After(try)
+		wait = backoff.Jitter(wait+wait/2, wait/2) // so that many clients don't return at once
 		if pe.RetryAfter > 0 {
 			wait = pe.RetryAfter
 		}

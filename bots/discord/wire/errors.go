@@ -10,6 +10,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"nize/store"
+	"nize/store/backoff"
 )
 
 // Discord's error codes that nize handles.
@@ -120,7 +121,8 @@ func Lasting(err error) bool {
 // Retry runs the work for a stored item until it succeeds, can't succeed, or ctx ends:
 // Discord may be unavailable for a while.
 func (c *Client) Retry(ctx context.Context, run func(context.Context) error) error {
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+	pause := backoff.Exponential{First: time.Second, Most: time.Minute}
+	for try := 1; ; try++ {
 		err := run(ctx)
 		if err == nil || ctx.Err() != nil || Lasting(err) {
 			return err
@@ -129,7 +131,7 @@ func (c *Client) Retry(ctx context.Context, run func(context.Context) error) err
 		if !waits && !Unsure(err) {
 			return err
 		}
-		if err := c.wait(ctx, pause); err != nil {
+		if err := c.wait(ctx, pause.After(try)); err != nil {
 			return err
 		}
 	}

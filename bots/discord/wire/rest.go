@@ -24,6 +24,7 @@ import (
 
 	"nize/bots/queue"
 	"nize/store"
+	"nize/store/backoff"
 )
 
 // DefaultURL is the URL of Discord's API.
@@ -119,7 +120,7 @@ func (c *Client) Do(ctx context.Context, r Request) error {
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		pause := 250 * time.Millisecond << try
+		pause := backoff.Exponential{First: 500 * time.Millisecond}.After(try)
 		if after, limited := LimitOf(err); limited {
 			pause = after + 50*time.Millisecond
 			if waited += pause; waited > maxWait {

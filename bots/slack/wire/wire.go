@@ -17,6 +17,7 @@ import (
 
 	"nize/bots/queue"
 	"nize/store"
+	"nize/store/backoff"
 )
 
 const (
@@ -156,15 +157,14 @@ const (
 
 // Retry calls do and retries temporary errors.
 func (w *Client) Retry(ctx context.Context, do func(context.Context) error) error {
-	pause := time.Second
+	pause := backoff.Exponential{First: time.Second, Most: workPause}
 	for try := 1; ; try++ {
 		err := queue.Guard(func() error { return do(ctx) })
 		if err == nil || Lasting(err) || try == workTries || ctx.Err() != nil {
 			return err
 		}
-		if err := w.Wait(ctx, pause); err != nil {
+		if err := w.Wait(ctx, pause.After(try)); err != nil {
 			return err
 		}
-		pause = min(2*pause, workPause)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"nize/bots/phrases"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/backoff"
 )
 
 // requestTimeout limits one request that is not a stream; the daemon answers from its own
@@ -159,11 +160,11 @@ func (s *session) follow(ctx context.Context, id string) {
 			return false
 		}
 	}
-	pause, dials := 50*time.Millisecond, 0
+	pause, tries, dials := backoff.Exponential{First: 50 * time.Millisecond, Most: 2 * time.Second}, 0, 0
 	for lost := false; ctx.Err() == nil; {
 		err := s.listen(ctx, id, func(chat api.ChatEvent) bool {
 			dials++
-			pause = 50 * time.Millisecond
+			tries = 0
 			if lost {
 				lost = false
 				view, err := api.ShowConversation.Call(ctx, s.opt.Client, api.ShowConversationRequest{ID: id})
@@ -187,11 +188,11 @@ func (s *session) follow(ctx context.Context, id string) {
 			}
 			report(event{disconnected: err})
 		}
+		tries++
 		select {
-		case <-time.After(pause):
+		case <-time.After(pause.After(tries)):
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, 2*time.Second)
 	}
 }
 

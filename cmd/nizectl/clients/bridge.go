@@ -15,6 +15,7 @@ import (
 
 	"nize/cmd/nizectl/command"
 	"nize/daemon/api"
+	"nize/store/backoff"
 )
 
 const (
@@ -269,7 +270,8 @@ const replayID = `"nize-again"`
 func (b *bridge) redial(ctx context.Context) (io.ReadWriteCloser, error) {
 	limit, cancel := context.WithTimeout(ctx, b.restartTime)
 	defer cancel()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	pause := backoff.Exponential{First: 50 * time.Millisecond, Most: time.Second}
+	for try := 1; ; try++ {
 		conn, err := b.dial(limit)
 		if err == nil {
 			b.again++
@@ -279,7 +281,7 @@ func (b *bridge) redial(ctx context.Context) (io.ReadWriteCloser, error) {
 		if errors.As(err, &refused) && refused.Code != "no_daemon" {
 			return nil, err
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(pause.After(try))
 		select {
 		case <-timer.C:
 		case <-limit.Done():
