@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -23,6 +22,7 @@ import (
 	"nize/mcp/mcptest"
 	"nize/store"
 	"nize/store/database/databasetest"
+	"nize/store/eventstream"
 )
 
 // signIn signs a browser in as somebody, by nizectl login.
@@ -98,14 +98,14 @@ func (b *browser) follow(ctx context.Context, thread string) (status int, events
 	go func() {
 		defer close(done)
 		defer close(events)
-		lines := bufio.NewScanner(res.Body)
-		lines.Buffer(nil, 1<<20)
-		var e pageEvent
-		for lines.Scan() {
-			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-				e = pageEvent{name: name}
+		stream := eventstream.NewReader(res.Body, 1<<20)
+		for {
+			one, err := stream.Next()
+			if err != nil {
+				return
 			}
-			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &e.data) == nil {
+			e := pageEvent{name: one.Name}
+			if json.Unmarshal(one.Data, &e.data) == nil {
 				events <- e
 			}
 		}

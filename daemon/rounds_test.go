@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -24,6 +23,7 @@ import (
 	"nize/daemon/api"
 	"nize/mcp/mcptest"
 	"nize/store"
+	"nize/store/eventstream"
 )
 
 // programs is a daemon with a project, as a program sees it, and a model service:
@@ -266,28 +266,14 @@ func (p *programs) follow(method, path, last string, body any) (round string, ne
 	if err != nil || resp.StatusCode != http.StatusOK {
 		p.t.Fatalf("%s %s: %+v, %v", method, path, resp, err)
 	}
-	in := bufio.NewReader(resp.Body)
-	return resp.Header.Get("X-Round-Id"), func() (e sse, ok bool) {
-			for {
-				line, err := in.ReadString('\n')
-				if err != nil {
-					resp.Body.Close()
-					return e, false
-				}
-				name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-				switch name {
-				case "id":
-					e.id = value
-				case "event":
-					e.name = value
-				case "data":
-					e.data = value
-				case "":
-					if e.name != "" {
-						return e, true
-					}
-				}
+	in := eventstream.NewReader(resp.Body, 16<<20)
+	return resp.Header.Get("X-Round-Id"), func() (sse, bool) {
+			e, err := in.Next()
+			if err != nil {
+				resp.Body.Close()
+				return sse{}, false
 			}
+			return sse{e.ID, e.Name, string(e.Data)}, true
 		}, func() {
 			cancel()
 			resp.Body.Close()

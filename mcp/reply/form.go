@@ -198,7 +198,7 @@ func (f *former) pass(event []byte) error {
 		_, err := f.ResponseWriter.Write(restoreEvent(event))
 		return err
 	}
-	if msg := dataOf(event); isAnswer(msg) {
+	if msg := eventstream.Data(event); isAnswer(msg) {
 		f.answers = append(f.answers, Restore(msg))
 	}
 	return nil
@@ -255,24 +255,13 @@ func isAnswer(msg []byte) bool {
 	return answer || len(msg) > 0 && msg[0] == '['
 }
 
-// dataOf returns the data of an event.
-func dataOf(event []byte) []byte {
-	var data [][]byte
-	for line := range bytes.Lines(event) {
-		if value, found := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:")); found {
-			data = append(data, bytes.TrimPrefix(value, []byte(" ")))
-		}
-	}
-	return bytes.Join(data, []byte("\n"))
-}
-
 // restoreEvent restores the ids in the message of an event.
 func restoreEvent(event []byte) []byte {
 	if !bytes.Contains(event, []byte(heldPrefix)) {
 		return event
 	}
 	var out []byte
-	data, done := Restore(dataOf(event)), false
+	data, done := Restore(eventstream.Data(event)), false
 	for line := range bytes.Lines(event) {
 		if !bytes.HasPrefix(line, []byte("data:")) {
 			out = append(out, line...)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -20,6 +19,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/eventstream"
 )
 
 const (
@@ -322,30 +322,30 @@ func (v *visitor) open(ctx context.Context) error {
 
 // follow reads the events of a page.
 func (v *visitor) follow(stream io.Reader, began, answered func()) error {
-	lines := bufio.NewScanner(stream)
-	lines.Buffer(nil, 4<<20)
-	event, working, text := "", false, false
-	for lines.Scan() {
-		line := lines.Text()
-		if name, ok := strings.CutPrefix(line, "event: "); ok {
-			if event == "" {
-				began()
-			}
-			event = name
-			v.events.Add(1)
+	in := eventstream.NewReader(stream, 4<<20)
+	seen, working, text := false, false, false
+	for {
+		e, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return io.ErrUnexpectedEOF
 		}
-		if data, ok := strings.CutPrefix(line, "data: "); ok && event == "state" {
+		if err != nil {
+			return err
+		}
+		if !seen {
+			began()
+		}
+		seen = true
+		v.events.Add(1)
+		switch data := string(e.Data); e.Name {
+		case "state":
 			working = working || strings.Contains(data, `"working"`)
 			if working && text && strings.Contains(data, `"idle"`) {
 				answered()
 				answered = func() {}
 			}
-		} else if ok && (event == "append" || event == "message") {
+		case "append", "message":
 			text = text || strings.Contains(data, "piece ")
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return err
-	}
-	return io.ErrUnexpectedEOF
 }

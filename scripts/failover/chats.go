@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +17,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/eventstream"
 )
 
 const (
@@ -143,17 +143,14 @@ func (f *failover) follow(ctx context.Context, key string, n int, thread string,
 	if resp.StatusCode != http.StatusOK {
 		return false
 	}
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	event, said := "", false
-	for lines.Scan() {
-		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-			event = name
+	stream := eventstream.NewReader(resp.Body, 1<<20)
+	said := false
+	for {
+		one, err := stream.Next()
+		if err != nil {
+			break
 		}
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok {
-			continue
-		}
+		event, data := one.Name, string(one.Data)
 		var e struct {
 			State    string
 			IDs      []string

@@ -1,4 +1,4 @@
-// Package eventstream writes server-sent events.
+// Package eventstream writes and reads server-sent events (HTML standard, 9.2).
 //
 // Every stream of this module is written here: those of programs, the chat page, chat
 // clients and MCP clients, and those that are passed on to an SDK in strict form.
