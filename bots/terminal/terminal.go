@@ -4,12 +4,14 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
 	"nize/bots"
 	"nize/bots/outbox"
 	"nize/store"
+	"nize/store/follow"
 )
 
 // Event is a message that is new or has changed, or a change of state.
@@ -86,48 +88,34 @@ func (p *Platform) tell(thread string, e Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for f := range p.followers[thread] {
-		select {
-		case f.events <- e:
-		default:
-			f.once.Do(func() { close(f.behind) })
-		}
+		f.Add(e)
 	}
 }
+
+// maxEvents is how many events wait for a client: a few seconds of a fast answer. A slower
+// client is disconnected and reconnects.
+const maxEvents = 256
 
 // Follower is a client that follows a thread.
 type Follower struct {
 	platform *Platform
 	thread   string
-	// events buffers what the client has not read yet. 256 is a few seconds of a fast
-	// answer; a slower client is disconnected and reconnects.
-	events chan Event
-	behind chan struct{}
-	once   sync.Once
+	*follow.Queue[Event]
 }
 
 // Follow follows a thread; its first event is the current state. The caller must close the
 // follower.
 func (p *Platform) Follow(thread string) *Follower {
-	f := &Follower{platform: p, thread: thread, events: make(chan Event, 256), behind: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	state := cmp.Or(p.states[thread], outbox.Idle)
+	f := &Follower{p, thread, follow.NewQueue(follow.Options[Event]{MostEvents: maxEvents}, Event{State: state})}
 	if p.followers[thread] == nil {
 		p.followers[thread] = map[*Follower]struct{}{}
 	}
 	p.followers[thread][f] = struct{}{}
-	state := p.states[thread]
-	if state == "" {
-		state = outbox.Idle
-	}
-	f.events <- Event{State: state}
 	return f
 }
-
-// Events returns the thread's events.
-func (f *Follower) Events() <-chan Event { return f.events }
-
-// Behind is closed if the client was too slow to get all events.
-func (f *Follower) Behind() <-chan struct{} { return f.behind }
 
 // Close ends it.
 func (f *Follower) Close() {

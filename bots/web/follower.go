@@ -2,12 +2,13 @@ package web
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"strings"
 	"sync"
 
 	"nize/bots/outbox"
 	"nize/store"
+	"nize/store/follow"
 )
 
 // Limits for events that wait for a slow tab; if they are exceeded, it gets the whole state
@@ -45,12 +46,10 @@ type Follower struct {
 	platform *Platform
 	Tab
 
-	mu    sync.Mutex // guards the fields below; locked after Platform.mu
-	whole bool
-	queue []Event
-	bytes int
-	sent  map[string]string // unfinished texts, as the tab has them
-	poke  chan struct{}     // capacity 1: an event was queued
+	queue *follow.Queue[Event]
+
+	mu   sync.Mutex        // guards sent; locked after Platform.mu and the queue's
+	sent map[string]string // unfinished texts, as the tab has them
 }
 
 // Tab says what a [Follower] follows, and for whom.
@@ -66,7 +65,8 @@ type Tab struct {
 // Follow follows a conversation for a person; the first event is [Whole]. The caller must
 // close the follower.
 func (p *Platform) Follow(tab Tab) *Follower {
-	f := &Follower{platform: p, Tab: tab, poke: make(chan struct{}, 1)}
+	f := &Follower{platform: p, Tab: tab}
+	f.queue = follow.NewQueue(follow.Options[Event]{Replaces: replaces, Size: f.size, MostEvents: maxEvents, MostSize: maxBytes})
 	f.Resync()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,6 +75,12 @@ func (p *Platform) Follow(tab Tab) *Follower {
 	}
 	p.followers[tab.Thread][f] = struct{}{}
 	return f
+}
+
+// replaces lets the newest state of each thing wait. A message keeps its position among the
+// others.
+func replaces(older, newer Event) (replaces, inPlace bool) {
+	return older.Kind == newer.Kind && older.Message.ID == newer.Message.ID, newer.Kind == Shown
 }
 
 // Close ends it.
@@ -89,43 +95,12 @@ func (f *Follower) Close() {
 }
 
 // Resync makes [Whole] the next event.
-func (f *Follower) Resync() {
-	f.mu.Lock()
-	f.whole, f.queue, f.bytes = true, nil, 0
-	f.mu.Unlock()
-	f.wake()
-}
-
-func (f *Follower) wake() {
-	select {
-	case f.poke <- struct{}{}:
-	default:
-	}
-}
-
-// tell queues an event and drops those that it replaces.
-func (f *Follower) tell(e Event) {
-	f.mu.Lock()
-	defer f.wake()
-	defer f.mu.Unlock()
-	same := func(o Event) bool { return o.Kind == e.Kind && o.Message.ID == e.Message.ID }
-	if i := slices.IndexFunc(f.queue, same); i >= 0 {
-		f.bytes -= f.size(f.queue[i])
-		if e.Kind == Shown { // keep its position among the others
-			f.queue[i] = e
-			f.bytes += f.size(e)
-			return
-		}
-		f.queue = slices.Delete(f.queue, i, i+1)
-	}
-	f.queue = append(f.queue, e)
-	if f.bytes += f.size(e); len(f.queue) > maxEvents || f.bytes > maxBytes {
-		f.whole, f.queue, f.bytes = true, nil, 0
-	}
-}
+func (f *Follower) Resync() { f.queue.Drop() }
 
 // size estimates the size of an event on the wire.
 func (f *Follower) size(e Event) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	n := 200
 	if more, ok := strings.CutPrefix(e.Message.Text, f.sent[e.Message.ID]); ok {
 		n += len(more)
@@ -140,38 +115,20 @@ func (f *Follower) size(e Event) int {
 
 // Next waits for the next event; the only error is ctx's.
 func (f *Follower) Next(ctx context.Context) (Event, error) {
-	for {
-		if e, ok := f.next(); ok {
-			return e, nil
-		}
-		select {
-		case <-f.poke:
-		case <-ctx.Done():
-			return Event{}, context.Cause(ctx)
-		}
+	e, err := f.queue.Next(ctx)
+	if errors.Is(err, follow.ErrBehind) {
+		return Event{Kind: Whole}, nil
 	}
-}
-
-func (f *Follower) next() (e Event, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.whole {
-		return Event{Kind: Whole}, true
-	}
-	if len(f.queue) == 0 {
-		return e, false
-	}
-	e = f.queue[0]
-	f.bytes -= f.size(e)
-	f.queue = f.queue[1:]
-	if m := e.Message; e.Kind == Shown && m.Kind == store.TextMessage {
+	if m := e.Message; err == nil && e.Kind == Shown && m.Kind == store.TextMessage {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		before, known := f.sent[m.ID]
 		e.Appended, e.Had = known && !m.Final && strings.HasPrefix(m.Text, before), len(before)
 		if delete(f.sent, m.ID); !m.Final {
 			f.sent[m.ID] = m.Text
 		}
 	}
-	return e, true
+	return e, err
 }
 
 // Snapshot returns the content for [Whole] that the store doesn't have. It goes after what
@@ -181,9 +138,10 @@ func (f *Follower) Snapshot() (outbox.State, []store.Message) {
 	p := f.platform
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	f.queue.Reset()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.whole, f.queue, f.bytes, f.sent = false, nil, 0, map[string]string{}
+	f.sent = map[string]string{}
 	l := p.live[f.Thread]
 	if l == nil {
 		return outbox.Idle, nil

@@ -84,21 +84,21 @@ func (p *Platform) watch(ctx context.Context, after store.Seq) error {
 			// Most calls need no approval. If each call were reported, every tab would
 			// reload the pending calls whenever a tool is called.
 			if change.Waited {
-				p.each(func(f *Follower) { f.tell(Event{Kind: Calls}) })
+				p.each(func(f *Follower) { f.queue.Add(Event{Kind: Calls}) })
 			}
 		case "token", "user":
 			p.each(func(f *Follower) {
 				if change.ID == f.Session || change.ID == f.User {
-					f.tell(Event{Kind: Rights})
+					f.queue.Add(Event{Kind: Rights})
 				}
 				if change.ID == f.User {
-					f.tell(Event{Kind: Calls}) // another role may approve other calls
+					f.queue.Add(Event{Kind: Calls}) // another role may approve other calls
 				}
 			})
 		case "group", "member", "channel":
-			p.each(func(f *Follower) { f.tell(Event{Kind: Calls}) })
+			p.each(func(f *Follower) { f.queue.Add(Event{Kind: Calls}) })
 		case "thread":
-			p.of(change.Thread, func(f *Follower) { f.tell(Event{Kind: Title}) })
+			p.of(change.Thread, func(f *Follower) { f.queue.Add(Event{Kind: Title}) })
 		}
 		if change.Thread != "" {
 			p.of(change.Thread, func(f *Follower) {
@@ -133,7 +133,7 @@ func (p *Platform) Present(_ context.Context, to store.Address, state outbox.Sta
 		p.liveLocked(to.Thread).state = state
 	}
 	p.mu.Unlock()
-	p.of(to.Thread, func(f *Follower) { f.tell(Event{Kind: State, State: state}) })
+	p.of(to.Thread, func(f *Follower) { f.queue.Add(Event{Kind: State, State: state}) })
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (p *Platform) show(thread string, m store.Message) {
 	p.mu.Unlock()
 	p.of(thread, func(f *Follower) {
 		if m.Only == "" || m.Only == f.User {
-			f.tell(Event{Kind: Shown, Message: Message{Message: m}})
+			f.queue.Add(Event{Kind: Shown, Message: Message{Message: m}})
 		}
 	})
 }
@@ -180,12 +180,12 @@ func (p *Platform) Rewritten(thread string) { p.of(thread, (*Follower).Resync) }
 // the work for the old one has stopped, [Platform.Rewritten] removes what it produced.
 func (p *Platform) Gone(thread, key string) {
 	gone := said(store.Inbound{Key: key}, "", time.Time{})
-	p.of(thread, func(f *Follower) { f.tell(Event{Kind: Gone, Message: gone}) })
+	p.of(thread, func(f *Follower) { f.queue.Add(Event{Kind: Gone, Message: gone}) })
 }
 
 // Said sends a person's stored message to the followers.
 func (p *Platform) Said(thread string, m Message) {
-	p.of(thread, func(f *Follower) { f.tell(Event{Kind: Shown, Message: m}) })
+	p.of(thread, func(f *Follower) { f.queue.Add(Event{Kind: Shown, Message: m}) })
 }
 
 func (p *Platform) of(thread string, do func(*Follower)) {

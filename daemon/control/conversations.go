@@ -13,6 +13,7 @@ import (
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
+	"nize/store/follow"
 )
 
 // Conversations implements the operations on people's conversations with nize.
@@ -194,15 +195,15 @@ func (c *Conversations) Follow(ctx context.Context, by store.Caller, req api.Con
 	f := c.Terminal.Follow(th.ID)
 	defer f.Close()
 	for {
-		select {
-		case e := <-f.Events():
-			if err := send(api.ChatEvent{Message: e.Message, State: string(e.State)}); err != nil {
-				return err
-			}
-		case <-f.Behind():
+		e, err := f.Next(ctx)
+		switch {
+		case errors.Is(err, follow.ErrBehind):
 			return &api.Error{Code: "unavailable", Message: "too slow: read the conversation again"}
-		case <-ctx.Done():
-			return nil
+		case err != nil:
+			return nil // ctx has ended
+		}
+		if err := send(api.ChatEvent{Message: e.Message, State: string(e.State)}); err != nil {
+			return err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/follow"
 	"nize/store/project"
 )
 
@@ -118,6 +120,16 @@ func EventsOf() []EventData {
 	}
 }
 
+// entry is an event with its position in the log, from 1.
+type entry struct {
+	n int
+	event
+	partial bool // more of the text may follow; it is not stored yet
+}
+
+// replaces lets the newest version of an entry wait.
+func replaces(older, newer entry) (replaces, inPlace bool) { return older.n == newer.n, true }
+
 // live is a round in progress.
 type live struct {
 	round  string
@@ -132,15 +144,14 @@ type live struct {
 	text    string     // the text received so far for the next entry
 	broken  *api.Error // why it ended without a final event in the log
 	ended   bool
-	news    chan struct{} // closed when there is something new
-	clients int
+	clients map[*Stream]struct{}
 	timer   *time.Timer // grace period, while no client is connected
 }
 
 // follow registers a round as in progress.
 func (e *Engine) follow(ctx context.Context, s *state, streamed bool) (context.Context, *live) {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &live{round: s.ID, cancel: cancel, streamed: streamed, grace: store.GetSpan(e.Config, "", "http.resume_grace"), log: s.Log, news: make(chan struct{})}
+	l := &live{round: s.ID, cancel: cancel, streamed: streamed, grace: store.GetSpan(e.Config, "", "http.resume_grace"), log: s.Log, clients: map[*Stream]struct{}{}}
 	e.mu.Lock()
 	e.live[s.ID] = l
 	e.mu.Unlock()
@@ -159,23 +170,37 @@ func (e *Engine) forget(l *live) {
 		l.timer.Stop()
 	}
 	l.ended = true
-	l.wakeLocked()
+	for st := range l.clients {
+		l.endLocked(st)
+	}
 }
 
-// wakeLocked wakes all followers; l.mu must be held.
-func (l *live) wakeLocked() {
-	close(l.news)
-	l.news = make(chan struct{})
+// endLocked ends a client's events; l.mu must be held.
+func (l *live) endLocked(st *Stream) {
+	if len(l.log) > 0 && l.log[len(l.log)-1].Name != roundFinished {
+		st.last = cmp.Or(l.broken, stopped())
+	}
+	st.queue.End()
+}
+
+// addLocked passes an entry to the clients; l.mu must be held.
+func (l *live) addLocked(e entry) {
+	for st := range l.clients {
+		st.queue.Add(e)
+	}
 }
 
 // stored takes over the entries that were stored.
 func (l *live) stored(s *state) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(s.Log) > len(l.log) {
-		l.log, l.text = s.Log[:len(s.Log):len(s.Log)], ""
-		l.wakeLocked()
+	if len(s.Log) <= len(l.log) {
+		return
 	}
+	for i, e := range s.Log[len(l.log):] {
+		l.addLocked(entry{n: len(l.log) + i + 1, event: e})
+	}
+	l.log, l.text = s.Log[:len(s.Log):len(s.Log)], ""
 }
 
 // isBehind reports whether the state's log has entries that are not stored yet.
@@ -194,7 +219,12 @@ func (l *live) addText(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text += text
-	l.wakeLocked()
+	l.addLocked(l.partialLocked())
+}
+
+// partialLocked returns the entry that is being written; l.mu must be held.
+func (l *live) partialLocked() entry {
+	return entry{n: len(l.log) + 1, event: event{Name: textDelta, Text: l.text}, partial: true}
 }
 
 func (l *live) textSoFar() string {
@@ -213,28 +243,48 @@ func (l *live) fail(why *api.Error) {
 type Stream struct {
 	Round string
 	live  *live // nil if there will be no new events
-	rest  []event
+	queue *follow.Queue[entry]
 	at    Position
-	last  *api.Error // for a round that stopped: sent last
+	last  *api.Error // for a round that stopped: sent last; set before the queue ends
+}
+
+// newStream returns a stream that begins with the entries of a log from a position on.
+func newStream(round string, at Position, log []event) *Stream {
+	var first []entry
+	for i, e := range log {
+		if n := i + 1; n >= at.Entry {
+			first = append(first, entry{n: n, event: e})
+		}
+	}
+	return &Stream{Round: round, at: at, queue: follow.NewQueue(follow.Options[entry]{Replaces: replaces}, first...)}
 }
 
 // attach subscribes a client to a round.
 func (e *Engine) attach(l *live, at Position) *Stream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clients++
+	st := newStream(l.round, at, l.log)
+	st.live = l
+	if l.text != "" {
+		st.queue.Add(l.partialLocked())
+	}
+	l.clients[st] = struct{}{}
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-	return &Stream{Round: l.round, live: l, at: at}
+	if l.ended {
+		l.endLocked(st)
+	}
+	return st
 }
 
 // replay returns the stream of a round that is not in progress.
 func (e *Engine) replay(s *state, at Position) *Stream {
-	st := &Stream{Round: s.ID, rest: s.Log, at: at}
+	st := newStream(s.ID, at, s.Log)
 	if s.Status == "" {
 		st.last = stopped()
 	}
+	st.queue.End()
 	return st
 }
 
@@ -254,8 +304,8 @@ func (e *Engine) Events(ctx context.Context, of project.Project, id string, at P
 	if err != nil {
 		return nil, err
 	}
-	if st := e.replay(s, at); st.at.Entry <= len(st.rest) || st.last != nil {
-		return st, nil
+	if at.Entry <= len(s.Log) || s.Status == "" {
+		return e.replay(s, at), nil
 	}
 	return nil, nil
 }
@@ -269,7 +319,7 @@ func (st *Stream) Close() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.clients--; l.clients == 0 && l.streamed && !l.ended {
+	if delete(l.clients, st); len(l.clients) == 0 && l.streamed && !l.ended {
 		l.timer = time.AfterFunc(l.grace, l.cancel)
 	}
 }
@@ -279,58 +329,42 @@ var ErrDone = errors.New("the stream has ended")
 
 // Next returns the next events, and waits until there are some. It returns ErrDone after
 // the last one.
-func (st *Stream) Next(ctx context.Context) ([]Event, error) {
-	for {
-		events, news, ended := st.take()
+func (st *Stream) Next(ctx context.Context) (events []Event, err error) {
+	for len(events) == 0 {
+		one, err := st.queue.Next(ctx)
 		switch {
-		case len(events) > 0:
-			return events, nil
-		case ended && st.last != nil:
+		case errors.Is(err, follow.ErrEnded) && st.last != nil:
 			last := Event{Name: errorEvent, Data: withRound(st.Round, FailureOf(st.last))}
 			st.last = nil
 			return []Event{last}, nil
-		case ended:
+		case errors.Is(err, follow.ErrEnded):
 			return nil, ErrDone
+		case err != nil:
+			return nil, err
 		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		for ok := true; ok; one, ok, _ = st.queue.Take() { // an end is returned next time
+			events = st.append(events, one)
 		}
 	}
+	return events, nil
 }
 
-// take returns the events that are available and advances past them.
-func (st *Stream) take() (events []Event, news chan struct{}, ended bool) {
-	log, text := st.rest, ""
-	ended = true
-	if l := st.live; l != nil {
-		l.mu.Lock()
-		log, text, news, ended = l.log, l.text, l.news, l.ended
-		if ended && len(log) > 0 && log[len(log)-1].Name != roundFinished {
-			st.last = l.broken
-			if st.last == nil {
-				st.last = stopped()
-			}
-		}
-		l.mu.Unlock()
-		if ended {
-			st.live, st.rest = nil, log
-		}
-	}
-	for ; st.at.Entry <= len(log); st.at = (Position{Entry: st.at.Entry + 1}) {
-		one := log[st.at.Entry-1]
-		if one.Name != textDelta {
-			events = append(events, Event{strconv.Itoa(st.at.Entry), one.Name, one.Data})
-		} else if st.at.Offset < len(one.Text) {
+// append appends an entry's event and advances past it.
+func (st *Stream) append(events []Event, one entry) []Event {
+	switch {
+	case one.n < st.at.Entry: // the client has it
+	case one.Name != textDelta:
+		events = append(events, Event{strconv.Itoa(one.n), one.Name, one.Data})
+		st.at = Position{Entry: one.n + 1}
+	default:
+		if st.at.Offset < len(one.Text) {
 			events = append(events, st.delta(one.Text))
 		}
+		if st.at.Offset = len(one.Text); !one.partial {
+			st.at = Position{Entry: one.n + 1}
+		}
 	}
-	if st.at.Entry == len(log)+1 && st.at.Offset < len(text) && !ended {
-		events = append(events, st.delta(text))
-		st.at.Offset = len(text)
-	}
-	return events, news, ended
+	return events
 }
 
 // delta returns the new part of a text.
