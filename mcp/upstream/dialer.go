@@ -127,7 +127,7 @@ func (d *dialer) client(s *session) *sdk.Client {
 		can.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
 		opt.ElicitationHandler = s.askedByStream
 	}
-	return sdk.NewClient(d.pool.info(), opt)
+	return wire.NewClient(d.pool.info(), opt)
 }
 
 // askedByStream answers a question that arrived on the standing stream.
@@ -311,11 +311,7 @@ func (d *dialer) streamable(ctx context.Context, s *session) error {
 		return store.NetworkError(err)
 	}
 	init := cs.InitializeResult()
-	opt := wire.HTTPOptions{URL: trip.Address(u), Hide: d.mask.Text, Base: d.pool.base, Header: trip.Header, Session: cs, Budget: d.budget, Answers: &trip.Answers, Client: d.pool.info(), Denied: d.denied, Life: life, End: end, Parent: d.pool.ctx}
-	if trip.Secret {
-		opt.Secret = d.headers
-	}
-	w, err := wire.NewHTTPConn(opt)
+	w, err := wire.NewHTTPConn(wire.HTTPOptions{URL: u, Trip: trip, Session: cs, Client: d.pool.info(), Parent: d.pool.ctx})
 	if err != nil {
 		return err
 	}
@@ -381,10 +377,9 @@ func (d *dialer) roundTripper(ctx context.Context, life context.Context, end con
 	}
 	t := &wire.RoundTripper{Base: d.pool.base, Scheme: u.Scheme, Host: u.Host, Header: header, Hide: d.mask.Text, Life: life, End: end}
 	for _, v := range d.cfg.Headers {
-		t.Secret = t.Secret || v.Hidden()
-	}
-	if t.Secret {
-		t.Fresh = d.headers
+		if v.Hidden() {
+			t.Fresh = d.headers
+		}
 	}
 	t.Denied = d.denied
 	return t, nil

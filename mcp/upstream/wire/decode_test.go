@@ -86,8 +86,6 @@ func TestEncode(t *testing.T) {
 		"modern": {Request{Method: MethodCall, Name: "a", Progress: nop}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":3,"v":1}}`},
 		"trace":  {Request{Method: MethodCall, Name: "a", Traceparent: "00-x"}, "", `{"name":"a","arguments":{},"_meta":{"traceparent":"00-x"}}`},
 		"all":    {Request{Method: MethodCall, Name: "a", Progress: nop, Traceparent: "00-x"}, `"v":1`, `{"name":"a","arguments":{},"_meta":{"progressToken":3,"traceparent":"00-x","v":1}}`},
-		"list":   {Request{Method: MethodList}, "", `{}`},
-		"page":   {Request{Method: MethodList, Cursor: "é"}, `"v":1`, `{"cursor":"é","_meta":{"v":1}}`},
 	}
 	for name, c := range cases {
 		got := string(c.r.Encode(3, c.meta))
@@ -218,22 +216,20 @@ func FuzzBindings(f *testing.F) {
 	})
 }
 
-// TestEncodeIsJSON: a request is JSON whatever it has.
+// TestEncodeIsJSON: a call is JSON whatever it has.
 func TestEncodeIsJSON(t *testing.T) {
-	for _, r := range []Request{{Method: MethodCall, Name: "a"}, {Method: MethodRead, URI: "memo:\"x\""}, {Method: MethodList, Cursor: "c"}, {Method: MethodList}} {
+	for _, r := range []Request{{Name: "a"}, {Name: "a\"b", State: "s\"", AsTask: true}, {Name: "a", Args: []byte(`{"b":1}`), Answers: []byte(`{}`)}} {
+		r.Method = MethodCall
 		for i := range 8 {
 			if r.Progress = nil; i&1 != 0 {
 				r.Progress = func(json.RawMessage) {}
 			}
-			if r.Traceparent = ""; i&2 != 0 && r.Cursor == "" {
+			if r.Traceparent = ""; i&2 != 0 {
 				r.Traceparent = "00-1-2-01"
 			}
 			meta := ""
 			if i&4 != 0 {
 				meta = `"k":1`
-			}
-			if r.Cursor != "" {
-				r.Progress = nil // a list has none
 			}
 			if b := r.Encode(1, meta); !json.Valid(b) {
 				t.Errorf("%s", b)

@@ -281,6 +281,9 @@ func plainValue(raw []byte) string {
 
 // answer returns the result of a response, or its error.
 func (e envelope) answer() (json.RawMessage, error) {
+	if f := (*Fault)(nil); errors.As(e.broken, &f) {
+		return nil, f
+	}
 	if e.broken != nil {
 		return nil, &Fault{Reach: Maybe, Err: e.broken}
 	}
@@ -361,47 +364,30 @@ type Request struct {
 	State   string          // tools/call: returned with the answers
 	AsTask  bool            // tools/call: with the task parameter of 2025-11-25
 	Task    string          // tasks/…: the task's id; Answers are sent with tasks/update
+
+	token uint64 // the progress token; if 0, the request's id
 }
 
 // AskFunc answers a request from a server while one of ours runs. It returns an *RPCError,
 // or any other error, whose text is sent to the server.
 type AskFunc func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
-// Encode builds the message. meta is the content of the _meta object, without braces, and
-// may be empty.
+// Encode builds the message of a tools/call. meta is the content of the _meta object,
+// without braces, and may be empty.
 func (r *Request) Encode(id uint64, meta string) []byte {
 	b := make([]byte, 0, 192+len(r.Name)+len(r.Args)+len(r.Cursor)+len(meta))
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = strconv.AppendUint(b, id, 10)
 	b = append(b, `,"method":"`...)
 	b = append(b, r.Method...)
-	b = append(b, `","params":{`...)
-	begin := len(b)
-	member := func(name string) {
-		if len(b) > begin {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), name...), `":`...)
-	}
-	switch {
-	case r.Name != "":
-		member("name")
-		b = appendString(b, r.Name)
-		member("arguments")
-		if len(r.Args) == 0 {
-			b = append(b, "{}"...)
-		} else {
-			b = append(b, r.Args...)
-		}
-	case r.URI != "":
-		member("uri")
-		b = appendString(b, r.URI)
-	case r.Cursor != "":
-		member("cursor")
-		b = appendString(b, r.Cursor)
-	case r.Task != "":
-		member("taskId")
-		b = appendString(b, r.Task)
+	b = append(b, `","params":{"name":`...)
+	b = appendString(b, r.Name)
+	member := func(name string) { b = append(append(append(b, `,"`...), name...), `":`...) }
+	member("arguments")
+	if len(r.Args) == 0 {
+		b = append(b, "{}"...)
+	} else {
+		b = append(b, r.Args...)
 	}
 	if len(r.Answers) > 0 {
 		member("inputResponses")

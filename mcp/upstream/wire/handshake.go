@@ -34,7 +34,7 @@ const (
 // sentMessage returns the message in a request of the SDK, or the zero envelope if it has
 // none.
 func sentMessage(req *http.Request) envelope {
-	if req.Method != http.MethodPost || req.GetBody == nil || req.ContentLength > 64<<10 {
+	if req.Method != http.MethodPost || req.GetBody == nil {
 		return envelope{}
 	}
 	body, err := req.GetBody()
@@ -238,9 +238,14 @@ func (t *RoundTripper) notify(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 	}
 	t.clearFailure()
-	accepted := answerWith(req, nil, nil)
-	accepted.StatusCode, accepted.Status = http.StatusAccepted, "202 Accepted"
-	return accepted, nil
+	return acceptedBy(req), nil
+}
+
+// acceptedBy returns our own response to a notification of the SDK.
+func acceptedBy(req *http.Request) *http.Response {
+	resp := answerWith(req, nil, nil)
+	resp.StatusCode, resp.Status = http.StatusAccepted, "202 Accepted"
+	return resp
 }
 
 // streamTime is the timeout for an answer to initialize that a server sends over the

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,37 +61,30 @@ const (
 	methodInitialize  = "initialize"
 	methodListen      = "subscriptions/listen"
 	methodDiscover    = "server/discover"
+	methodCancelled   = "notifications/cancelled"
 	mediaJSON         = "application/json"
 	mediaStream       = "text/event-stream"
 	acceptBoth        = mediaJSON + ", " + mediaStream
 	maxServerRequests = 100 // requests from a server while one call runs
 )
 
-// HTTPConn sends our requests over Streamable HTTP beside the SDK's session,
-// which holds the standing event stream. It is safe for concurrent use.
+// HTTPConn sends requests over Streamable HTTP: tools/call beside the SDK's session, which
+// holds the standing event stream, and the others by that session (tap.go). It is safe for
+// concurrent use.
 type HTTPConn struct {
-	url    atomic.Pointer[url.URL] // the registered URL, possibly with a trailing slash added or removed
-	base   http.RoundTripper
-	modern bool
-	meta   string      // content of _meta for every request, 2026-07-28
-	asking [2]string   // the same for calls: [0] if the server may not ask questions, [1] if it may
-	header http.Header // for every request; shared, never changed
-	// secret resolves the headers for each request; nil if none of them is a credential.
-	secret  func(ctx context.Context) (http.Header, error)
-	denied  DeniedFunc
+	trip    *RoundTripper
+	url     *url.URL // the registered URL
+	modern  bool
+	asking  [2]string   // content of a call's _meta, 2026-07-28: [0] if the server may not ask questions, [1] if it may
+	header  http.Header // for every request; shared, never changed
 	session *sdk.ClientSession
-	hide    Hide
-	budget  *Budget // for events that are not answers
-	answers *StandingAnswers
 	ids     atomic.Uint64
 
-	// life is the session's context: its end closes the SDK's streams. cut also ends calls
-	// in flight, which outlive a session that merely died.
-	life context.Context
-	end  context.CancelCauseFunc
+	// trip.Life is the session's context: its end closes the SDK's streams. cut also ends
+	// calls in flight, which outlive a session that merely died.
 	cut  context.Context
 	stop context.CancelFunc
-	gone chan struct{} // closed with life
+	gone chan struct{} // closed with trip.Life
 
 	mu     sync.Mutex
 	closed bool
@@ -104,33 +96,22 @@ type HTTPConn struct {
 
 // HTTPOptions configures an HTTPConn.
 type HTTPOptions struct {
-	URL    *url.URL
-	Base   http.RoundTripper
-	Header http.Header // the registered headers
-	// Secret resolves them for each request; nil if none of them is a credential.
-	Secret  func(ctx context.Context) (http.Header, error)
-	Denied  DeniedFunc // handles 401 and 403 responses; may be nil
+	URL     *url.URL
+	Trip    *RoundTripper // of the session
 	Session *sdk.ClientSession
-	Hide    Hide
-	Budget  *Budget
-	Answers *StandingAnswers    // if nil, answers on the standing stream are not supported
 	Client  *sdk.Implementation // nize's client information
-	Life    context.Context     // the session's
-	End     context.CancelCauseFunc
-	Parent  context.Context // its end aborts calls in flight
+	Parent  context.Context     // its end aborts calls in flight
 }
 
 // NewHTTPConn returns the connection of a session that the SDK has opened, and watches that
 // session.
 func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 	version := opt.Session.InitializeResult().ProtocolVersion
-	w := &HTTPConn{base: opt.Base, modern: version >= VersionModern, header: opt.Header.Clone(), secret: opt.Secret, denied: opt.Denied,
-		session: opt.Session, hide: opt.Hide, budget: opt.Budget, answers: opt.Answers, life: opt.Life, end: opt.End, gone: make(chan struct{})}
-	w.url.Store(opt.URL)
+	w := &HTTPConn{trip: opt.Trip, url: opt.URL, modern: version >= VersionModern, header: http.Header{}, session: opt.Session, gone: make(chan struct{})}
 	w.ids.Store(newFirstID())
 	w.cut, w.stop = context.WithCancel(opt.Parent)
-	if w.secret != nil {
-		w.header = http.Header{}
+	if w.trip.Fresh == nil {
+		w.header = w.trip.Header.Clone()
 	}
 	w.header.Set("Content-Type", mediaJSON)
 	w.header.Set("Accept", acceptBoth)
@@ -139,16 +120,12 @@ func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 		w.header.Set(headerSession, id)
 	}
 	if w.modern {
-		var err error
-		w.meta, err = modernMeta(opt.Client, version, view.Capabilities)
 		for i, can := range []string{callCapabilities(false), callCapabilities(true)} {
-			if err == nil {
-				w.asking[i], err = modernMeta(opt.Client, version, can)
+			var err error
+			if w.asking[i], err = modernMeta(opt.Client, version, can); err != nil {
+				w.Terminate(true)
+				return nil, err
 			}
-		}
-		if err != nil {
-			w.Terminate(true)
-			return nil, err
 		}
 	}
 	w.watch()
@@ -157,10 +134,10 @@ func NewHTTPConn(opt HTTPOptions) (*HTTPConn, error) {
 
 // watch ends the connection when the SDK's session ends.
 func (w *HTTPConn) watch() {
-	context.AfterFunc(w.life, func() { close(w.gone) })
+	context.AfterFunc(w.trip.Life, func() { close(w.gone) })
 	w.spawn(func() {
 		err := w.session.Wait()
-		w.end(fmt.Errorf("the session ended: %w", errors.Join(store.NetworkError(err), io.EOF)))
+		w.trip.End(fmt.Errorf("the session ended: %w", errors.Join(store.NetworkError(err), io.EOF)))
 	})
 }
 
@@ -176,7 +153,7 @@ func (w *HTTPConn) spawn(f func()) bool {
 }
 
 func (w *HTTPConn) Done() <-chan struct{} { return w.gone }
-func (w *HTTPConn) Cause() error          { return context.Cause(w.life) }
+func (w *HTTPConn) Cause() error          { return context.Cause(w.trip.Life) }
 func (w *HTTPConn) Child() process.Child  { return nil }
 
 // Terminate ends the session, with a DELETE if the server assigned it an id. It waits for
@@ -191,10 +168,10 @@ func (w *HTTPConn) Terminate(kill bool) {
 	}
 	w.calls.Wait()
 	if first {
-		timer := time.AfterFunc(noticeTime, func() { w.end(ErrEnded) })
+		timer := time.AfterFunc(noticeTime, func() { w.trip.End(ErrEnded) })
 		w.session.Close() //nolint:errcheck // the session is over either way
 		timer.Stop()
-		w.end(ErrEnded)
+		w.trip.End(ErrEnded)
 		w.stop()
 	}
 	w.wg.Wait()
@@ -214,26 +191,39 @@ func (w *HTTPConn) beginCall() bool {
 // ErrEnded is returned by calls in flight if nize ends their session.
 var ErrEnded = errors.New("the session was ended")
 
-// Call sends one request and returns the bytes of its result. The request has its own
-// context, so that the rest of its response can be read after Call has returned the result.
+// Call sends one request and returns the bytes of its result.
 func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	if !w.beginCall() {
 		return nil, &Fault{Reach: Never, Drop: true, Err: ErrEnded}
 	}
 	defer w.calls.Done()
+	if r.Method != MethodCall {
+		return w.bySession(ctx, r)
+	}
 	id := w.ids.Add(1)
 	header, err := w.headerFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	late, forget := w.answers.expect(id)
+	result, err := w.serve(ctx, w.newPost(header, r.Encode(id, w.metaFor(r))), id, r)
+	if err != nil && ctx.Err() != nil && AsFault(err).Reach != Answered {
+		w.abandon(ctx, id)
+	}
+	return result, err
+}
+
+// serve sends a request and returns the bytes of its result. The request has its own
+// context, so that the rest of its response can be read after serve has returned the
+// result.
+func (w *HTTPConn) serve(ctx context.Context, req *http.Request, id uint64, r *Request) (json.RawMessage, error) {
+	late, forget := w.trip.Answers.expect(id)
 	defer forget()
 	own, cancel := context.WithCancel(w.cut)
 	if r.Ask != nil {
 		defer w.admitQuestions(ctx, own, r)()
 	}
 	unhook := context.AfterFunc(ctx, cancel)
-	resp, err := w.exchange(ctx, own, header, r, id)
+	resp, err := w.exchange(req.WithContext(own))
 	var result json.RawMessage
 	if err == nil {
 		result, err = w.read(own, resp, id, r, late)
@@ -246,7 +236,6 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	case err == nil || f.Reach == Answered:
 	case ctx.Err() != nil: // not a broken connection
 		err = &Fault{Reach: f.Reach, Err: ctx.Err()}
-		w.abandon(ctx, id)
 	case w.cut.Err() != nil:
 		err = &Fault{Reach: f.Reach, Drop: true, Err: ErrEnded}
 	}
@@ -298,47 +287,22 @@ func (w *HTTPConn) Asked(method string, params json.RawMessage) (json.RawMessage
 	return of.Ask(ctx, method, params)
 }
 
-// exchange sends a request. It sends it once more if the response was a redirect to the
-// same URL with a trailing slash added or removed, or a 401 that a fresh token may resolve:
-// a rejected request has reached no tool.
-func (w *HTTPConn) exchange(ctx, own context.Context, header http.Header, r *Request, id uint64) (*http.Response, error) {
-	moved := false
-	for again := false; ; {
-		resp, err := w.base.RoundTrip(w.newPost(own, header, r.Encode(id, w.metaFor(r))))
-		if err != nil {
-			return nil, netFault(err)
-		}
-		if target, ok := slashRedirect(w.url.Load(), resp); ok && !moved {
-			_ = resp.Body.Close() // not used
-			w.url.Store(target)
-			moved = true
-			continue
-		}
-		if w.denied == nil || !denied(resp) || again && w.session.ID() != "" {
-			return resp, nil // a fresh token did not help; the session may be the reason (checkSession)
-		}
-		retry, err := w.denied(ctx, header, resp, again)
-		if err == nil && (!retry || again) {
-			return resp, nil
-		}
-		_ = resp.Body.Close() // not used
-		if err != nil {
-			return nil, &Fault{Reach: Never, Drop: resp.StatusCode == http.StatusUnauthorized, Code: store.CodeUnavailable, Err: err}
-		}
-		if header, err = w.headerFor(ctx, r); err != nil {
-			return nil, err
-		}
-		again = true
+// exchange sends a request, and returns errors as *Fault.
+func (w *HTTPConn) exchange(req *http.Request) (*http.Response, error) {
+	resp, err := w.trip.send(req, w.session.ID() != "")
+	if f := (*Fault)(nil); err != nil && !errors.As(err, &f) {
+		return nil, netFault(err)
 	}
+	return resp, err
 }
 
 // newPost builds the request by hand, because parsing the URL and cloning the headers for
 // each call would cost more than everything else. net/http knows bytes.Reader and sends it
 // together with the headers; GetBody lets it repeat a request that an idle connection lost
 // before a byte was sent, and only then.
-func (w *HTTPConn) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
-	at := w.url.Load()
-	req := &http.Request{
+func (w *HTTPConn) newPost(header http.Header, body []byte) *http.Request {
+	at := w.trip.Address(w.url)
+	return &http.Request{
 		Method:        http.MethodPost,
 		URL:           at,
 		Host:          at.Host,
@@ -350,14 +314,13 @@ func (w *HTTPConn) newPost(ctx context.Context, header http.Header, body []byte)
 		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
 		ContentLength: int64(len(body)),
 	}
-	return req.WithContext(ctx)
 }
 
-// headerFor returns the headers of one request.
+// headerFor returns the headers of one of our own requests.
 func (w *HTTPConn) headerFor(ctx context.Context, r *Request) (http.Header, error) {
 	h := w.header
-	if w.secret != nil {
-		fresh, err := w.secret(ctx)
+	if w.trip.Fresh != nil {
+		fresh, err := w.trip.Fresh(ctx)
 		if err != nil {
 			return nil, &Fault{Reach: Never, Err: err}
 		}
@@ -371,12 +334,12 @@ func (w *HTTPConn) headerFor(ctx context.Context, r *Request) (http.Header, erro
 	if !w.modern {
 		return h, nil
 	}
-	if w.secret == nil {
+	if w.trip.Fresh == nil {
 		h = h.Clone()
 	}
 	h[headerMethod] = []string{r.Method}
-	if name := cmp.Or(r.Name, r.URI, r.Task); name != "" {
-		h[headerName] = []string{name}
+	if r.Name != "" {
+		h[headerName] = []string{r.Name}
 	}
 	for _, b := range r.Bindings {
 		if value, ok := b.value(r.Args); ok {
@@ -417,12 +380,12 @@ func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *
 	if late != nil && len(bytes.TrimSpace(body)) == 0 {
 		return w.waitStanding(ctx, late)
 	}
-	e, err := findAnswer(body, id, w.hide)
+	e, err := findAnswer(body, id, w.trip.Hide)
 	switch {
 	case err == nil:
 		return e.answer()
 	case media != mediaJSON && errors.Is(err, errNotJSON) && media != "":
-		err = notMCPError(media, body, w.hide)
+		err = notMCPError(media, body, w.trip.Hide)
 	case len(bytes.TrimSpace(body)) == 0:
 		err = fmt.Errorf("it answered %d %s and nothing else", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
@@ -526,10 +489,10 @@ func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // use the part that was read
 	resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(head))
-	text := statusError(resp, w.hide).Error()
+	text := statusError(resp, w.trip.Hide).Error()
 	var rpc *RPCError
 	handled := false // the error is about the request itself, not its session or its form
-	if e, err := openMessage(head, w.hide); err == nil && e.version && e.fault != nil {
+	if e, err := openMessage(head, w.trip.Hide); err == nil && e.version && e.fault != nil {
 		rpc = openError(e.fault)
 		n, ok := readID(e.id)
 		handled = ok && n == id && !refusesForm(rpc.Code)
@@ -553,7 +516,7 @@ func (w *HTTPConn) statusFault(resp *http.Response, id uint64) error {
 	case rpc != nil:
 		return &Fault{Reach: Answered, Err: rpc}
 	}
-	return &Fault{Reach: Maybe, Drop: status < 500, Err: &StatusError{Status: status, said: saidInBody(head, resp, w.hide)}}
+	return &Fault{Reach: Maybe, Drop: status < 500, Err: &StatusError{Status: status, said: saidInBody(head, resp, w.trip.Hide)}}
 }
 
 // refusesForm reports whether a JSON-RPC error is about the form of a request or its
@@ -637,13 +600,13 @@ func (w *HTTPConn) abandon(ctx context.Context, id uint64) {
 // send posts a notification or a side answer, best effort, without waiting.
 func (w *HTTPConn) send(msg []byte) {
 	w.spawn(func() {
-		ctx, cancel := context.WithTimeout(w.life, noticeTime)
+		ctx, cancel := context.WithTimeout(w.trip.Life, noticeTime)
 		defer cancel()
 		header, err := w.headerFor(ctx, &Request{})
 		if err != nil {
 			return
 		}
-		resp, err := w.base.RoundTrip(w.newPost(ctx, header, msg))
+		resp, err := w.trip.Base.RoundTrip(w.newPost(header, msg).WithContext(ctx))
 		if err != nil {
 			return // the caller has left, or the stream reports the error
 		}
@@ -651,12 +614,9 @@ func (w *HTTPConn) send(msg []byte) {
 	})
 }
 
-// metaFor returns the content of the _meta of a request.
+// metaFor returns the content of the _meta of a call.
 func (w *HTTPConn) metaFor(r *Request) string {
-	switch {
-	case !w.modern || r.Method != MethodCall && r.Task == "":
-		return w.meta
-	case r.Ask != nil:
+	if r.Ask != nil {
 		return w.asking[1]
 	}
 	return w.asking[0]

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		streams.Put(er)
 	}()
 	var unread []byte // the last event that could not be read
-	spend := func(n int) error { return w.budget.Spend(n, ctx.Done()) }
+	spend := func(n int) error { return w.trip.Budget.Spend(n, ctx.Done()) }
 	er.reset(resp.Body)
 	er.skip = spend
 	quests := 0
@@ -49,7 +50,7 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 		}
 		var e envelope
 		if ev.name == "" || ev.name == "message" {
-			if e, err = openMessage(ev.data, w.hide); err != nil {
+			if e, err = openMessage(ev.data, w.trip.Hide); err != nil {
 				// A heartbeat, for example. But an unreadable answer is the answer: don't
 				// wait for another.
 				if text := bytes.TrimSpace(ev.data); attemptsAnswer(text) {
@@ -85,7 +86,7 @@ func (w *HTTPConn) passProgress(e envelope, id uint64, r *Request) {
 	if e.method != "notifications/progress" || r.Progress == nil {
 		return
 	}
-	if n, ok := progressOf(e.params); ok && n == id {
+	if n, ok := progressOf(e.params); ok && n == cmp.Or(r.token, id) {
 		r.Progress(e.params)
 	}
 }
@@ -97,7 +98,7 @@ func (w *HTTPConn) streamFault(err error, unread []byte) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("its stream ended before the answer")
 		if unread != nil {
-			err = fmt.Errorf("%w; it sent %s", err, w.hide.quote(unread))
+			err = fmt.Errorf("%w; it sent %s", err, w.trip.Hide.quote(unread))
 		}
 	}
 	return &Fault{Reach: Maybe, Drop: true, Err: err}
@@ -118,9 +119,9 @@ func (w *HTTPConn) resume(ctx context.Context, last string, after time.Duration)
 	header.Set("Accept", mediaStream)
 	header.Set(headerLast, last)
 	header.Del("Content-Type")
-	at := w.url.Load()
+	at := w.trip.Address(w.url)
 	req := (&http.Request{Method: http.MethodGet, URL: at, Host: at.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}).WithContext(ctx)
-	resp, err := w.base.RoundTrip(req)
+	resp, err := w.trip.Base.RoundTrip(req)
 	if err != nil {
 		return nil, &Fault{Reach: Maybe, Drop: true, Err: store.NetworkError(err)}
 	}

@@ -71,8 +71,9 @@ type Peer struct {
 
 // waiter is one request in flight.
 type waiter struct {
-	sdk      jsonrpc.ID           // the SDK's id of its request, for the answer; invalid for our requests
-	answer   chan envelope        // capacity 1: the reader never blocks on a caller that left
+	id       uint64
+	sdk      jsonrpc.ID           // the id that the SDK's session gave the request; invalid if it didn't send it
+	answer   chan envelope        // nil for the handshake; capacity 1: the reader never blocks on a caller that left
 	progress chan json.RawMessage // capacity 16: nor on a caller that reads progress slowly; the rest is dropped
 	request  *Request             // for our requests
 	ctx      context.Context      // for our requests, for the server's questions
@@ -84,7 +85,11 @@ type waiter struct {
 	quiet *time.Timer   // abandons the request if no more output follows
 }
 
-var _ sdk.Connection = (*Peer)(nil)
+var (
+	_ sdk.Connection = (*Peer)(nil)
+	_ Conn           = (*PeerSession)(nil)
+	_ Conn           = (*HTTPConn)(nil)
+)
 
 func NewPeer(f Frames, budget *Budget, changed func(), warn func(string)) *Peer {
 	p := &Peer{frames: f, budget: budget, changed: changed, warn: warn,
@@ -230,14 +235,18 @@ func (p *Peer) removeLocked(n uint64, w *waiter) {
 
 // deliver passes an answer to the waiter of its request.
 func (p *Peer) deliver(w *waiter, e envelope) error {
-	if !w.sdk.IsValid() {
+	if w.answer != nil {
 		w.answer <- e
+	}
+	if !w.sdk.IsValid() {
 		return nil
 	}
 	r := &jsonrpc.Response{ID: w.sdk}
 	result, err := e.answer()
 	var rpc *RPCError
 	switch {
+	case w.answer != nil: // tapped
+		r.Result = emptyResult
 	case errors.As(err, &rpc):
 		r.Error = &jsonrpc.Error{Code: rpc.Code, Message: rpc.Error()}
 	case err != nil:
@@ -364,13 +373,13 @@ func (p *Peer) Cause() error {
 }
 
 // addWaiter registers a request. It returns an error if the peer is dead.
-func (p *Peer) addWaiter(id uint64, w *waiter) error {
+func (p *Peer) addWaiter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failure == nil {
-		p.waiting[id] = w
+		p.waiting[w.id] = w
 		if !p.greeted && p.earlier != nil {
-			p.watchLocked(id, w, p.earlier)
+			p.watchLocked(w.id, w, p.earlier)
 		}
 	}
 	return p.failure
@@ -384,36 +393,44 @@ func (p *Peer) said() string {
 	return ""
 }
 
-// Call sends one of our requests and waits for its answer.
-func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
-	id := p.ids.Add(1)
-	w := &waiter{answer: make(chan envelope, 1), call: r.Method == MethodCall}
-	if r.Ask != nil {
-		own, done := context.WithCancel(ctx)
-		defer done()
-		defer context.AfterFunc(p.life, done)()
-		w.request, w.ctx = r, own
-	}
-	if end, ok := ctx.Deadline(); ok {
-		w.total = time.Until(end)
+// newWaiter returns the waiter of a request that is not sent yet, which has to be ended.
+func (p *Peer) newWaiter(ctx context.Context, r *Request) (w *waiter, end func()) {
+	w = &waiter{id: p.ids.Add(1), answer: make(chan envelope, 1), call: r.Method == MethodCall}
+	if when, ok := ctx.Deadline(); ok {
+		w.total = time.Until(when)
 	}
 	if r.Progress != nil {
 		w.progress = make(chan json.RawMessage, 16)
 	}
-	if err := p.addWaiter(id, w); err != nil {
+	end = func() { p.findWaiter(w.id, true) }
+	if r.Ask != nil {
+		own, done := context.WithCancel(ctx)
+		unhook := context.AfterFunc(p.life, done)
+		w.request, w.ctx = r, own
+		end = func() {
+			p.findWaiter(w.id, true)
+			unhook()
+			done()
+		}
+	}
+	return w, end
+}
+
+// Call sends a tools/call and waits for its answer.
+func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
+	w, end := p.newWaiter(ctx, r)
+	if err := p.addWaiter(w); err != nil {
+		end()
 		return nil, &Fault{Reach: Never, Drop: true, Err: err}
 	}
-	defer p.findWaiter(id, true)
+	defer end()
 
-	if err := p.frames.write(ctx, r.Encode(id, "")); err != nil {
+	if err := p.frames.write(ctx, r.Encode(w.id, "")); err != nil {
 		switch {
 		case AsFault(err).Reach == Never:
-			p.takeAnswered(strconv.AppendUint(nil, id, 10)) // it will not be answered
+			p.withdraw(w)
 		case ctx.Err() != nil: // the server may have read it, and written output
-			p.abandon(id, reasonOf(ctx))
-			f := *AsFault(err)
-			f.Said = cmp.Or(f.Said, p.said())
-			return nil, &f
+			return nil, p.leave(ctx, w, err)
 		}
 		return nil, err
 	}
@@ -424,8 +441,7 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 		case e := <-w.answer:
 			return w.result(e, r)
 		case <-ctx.Done():
-			p.abandon(id, reasonOf(ctx))
-			return nil, &Fault{Reach: Maybe, Said: p.said(), Err: ctx.Err()}
+			return nil, p.leave(ctx, w, &Fault{Reach: Maybe, Err: ctx.Err()})
 		case <-p.gone:
 			select { // it may have answered just before it ended
 			case e := <-w.answer:
@@ -436,6 +452,51 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 		}
 	}
 }
+
+// bySession sends a request with the SDK's session, and returns the tapped answer.
+func (p *PeerSession) bySession(ctx context.Context, r *Request) (json.RawMessage, error) {
+	w, end := p.newWaiter(ctx, r)
+	defer end()
+	own := *r
+	own.token = w.id
+	ended := make(chan error, 1)
+	go func() { ended <- sendBySession(context.WithValue(ctx, tapKey{}, w), p.Session, &own) }()
+	for {
+		select {
+		case raw := <-w.progress:
+			r.Progress(raw)
+		case err := <-ended:
+			select {
+			case e := <-w.answer:
+				raw, err := w.result(e, r)
+				if err != nil && ctx.Err() != nil && AsFault(err).Reach == Maybe {
+					err = p.leave(ctx, w, err)
+				}
+				return raw, err
+			default:
+			}
+			switch {
+			case ctx.Err() != nil:
+				return nil, p.leave(ctx, w, &Fault{Reach: Maybe, Err: ctx.Err()})
+			case p.Cause() != nil:
+				return nil, &Fault{Reach: Maybe, Drop: true, Err: p.Cause()}
+			}
+			return nil, &Fault{Reach: Never, Drop: true, Err: err}
+		}
+	}
+}
+
+// leave abandons a request whose context has ended, and returns its fault, to which it adds
+// the server's other output.
+func (p *Peer) leave(ctx context.Context, w *waiter, err error) error {
+	p.abandon(w.id, reasonOf(ctx))
+	f := *AsFault(err)
+	f.Said = cmp.Or(f.Said, p.said())
+	return &f
+}
+
+// withdraw removes a request that did not reach the server, and so will not be answered.
+func (p *Peer) withdraw(w *waiter) { p.takeAnswered(strconv.AppendUint(nil, w.id, 10)) }
 
 // result passes on the progress that arrived before the answer, and returns the answer.
 func (w *waiter) result(e envelope, r *Request) (json.RawMessage, error) {
@@ -495,30 +556,51 @@ func (p *Peer) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write sends a message of the SDK; a request gets one of our ids.
+// Write sends a message of the SDK; a request gets one of our ids. It returns no error for
+// a tapped request, since the SDK would end the session.
 func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
-	var id uint64
-	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-		id = p.ids.Add(1)
-		if err := p.addWaiter(id, &waiter{sdk: r.ID, total: p.StartTime}); err != nil {
-			return err
-		}
-		renumbered, err := jsonrpc.MakeID(float64(id))
-		if err != nil {
-			return fmt.Errorf("numbering a message: %w", err)
-		}
-		m = &jsonrpc.Request{ID: renumbered, Method: r.Method, Params: r.Params}
+	r, ok := m.(*jsonrpc.Request)
+	switch {
+	case ok && r.Method == methodCancelled:
+		return nil // it names the SDK's id; we cancel our requests ourselves
+	case !ok || !r.IsCall():
+		return p.writeMessage(ctx, m)
 	}
-	b, err := jsonrpc.EncodeMessage(m)
-	if err == nil {
-		err = p.frames.write(ctx, b)
+	w, tapped := ctx.Value(tapKey{}).(*waiter)
+	if !tapped {
+		w = &waiter{id: p.ids.Add(1), total: p.StartTime}
+	}
+	w.sdk = r.ID
+	err := p.addWaiter(w)
+	if err != nil {
+		err = &Fault{Reach: Never, Drop: true, Err: err}
 	} else {
-		err = fmt.Errorf("encoding a message: %w", err)
+		var id jsonrpc.ID
+		if id, err = jsonrpc.MakeID(float64(w.id)); err == nil {
+			err = p.writeMessage(ctx, &jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params})
+		}
 	}
-	if err != nil && id != 0 {
-		p.findWaiter(id, true)
+	switch {
+	case err == nil:
+		return nil
+	case AsFault(err).Reach == Never:
+		p.withdraw(w)
+	default:
+		p.findWaiter(w.id, true)
 	}
-	return err
+	if !tapped {
+		return err
+	}
+	return p.deliver(w, envelope{broken: err})
+}
+
+// writeMessage sends a message of the SDK.
+func (p *Peer) writeMessage(ctx context.Context, m jsonrpc.Message) error {
+	b, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	return p.frames.write(ctx, b)
 }
 
 // Close is called by the SDK to end the connection. The owner of the session ends the
@@ -534,6 +616,14 @@ func (p *Peer) SessionID() string { return "" }
 type PeerSession struct {
 	*Peer
 	Session *sdk.ClientSession
+}
+
+// Call sends one request and returns the bytes of its result.
+func (p *PeerSession) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
+	if r.Method == MethodCall {
+		return p.Peer.Call(ctx, r)
+	}
+	return p.bySession(ctx, r)
 }
 
 func (p *PeerSession) Terminate(kill bool) {

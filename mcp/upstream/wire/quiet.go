@@ -122,7 +122,7 @@ func (p *Peer) endQuiet(n uint64, w *waiter, limit time.Duration, seen uint64) {
 		_ = p.deliver(w, envelope{broken: err}) // deliver returns no error for a broken answer
 	})
 	p.mu.Unlock()
-	if !w.sdk.IsValid() {
+	if w.answer != nil {
 		p.abandon(n, "timed out")
 	}
 }

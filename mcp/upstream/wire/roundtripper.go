@@ -24,28 +24,29 @@ func denied(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 
-// RoundTripper sends everything but our own calls: it adds the registered headers,
-// restricts requests to the registered host, limits bodies, and ends with the session. It
-// also translates unusual responses to the SDK's handshake, because the SDK is strict and
-// servers are not (handshake.go).
+// RoundTripper sends everything but tools/call: it adds the registered headers, restricts
+// requests to the registered host, limits bodies, and ends with the session. It also
+// translates unusual responses to the SDK's handshake, because the SDK is strict and
+// servers are not (handshake.go), and taps the responses to its other requests (tap.go).
 type RoundTripper struct {
 	Base         http.RoundTripper
 	Scheme, Host string
 	Header       http.Header
 	Budget       *Budget // for standing streams and the events on them
 	Hide         Hide
-	Secret       bool
-	Fresh        func(ctx context.Context) (http.Header, error)
-	Denied       DeniedFunc // handles 401 and 403 responses; may be nil
-	Life         context.Context
-	End          context.CancelCauseFunc
-	Failure      atomic.Pointer[error] // the last error status, for the message of a failed connect
-	turnedAway   atomic.Bool           // Denied returned an error, which Failure keeps; the SDK's later errors are less specific
-	Answers      StandingAnswers       // answers to calls that arrive on the standing stream
-	Trouble      atomic.Bool           // the probe for 2026-07-28 failed for a temporary reason
-	silent       atomic.Bool           // the probe was not answered in time
-	moved        atomic.Pointer[url.URL]
-	early        atomic.Pointer[earlyStream] // the standing stream, if the answer to initialize arrived on it
+	// Fresh resolves the registered headers for each request; nil if none of them is a
+	// credential.
+	Fresh      func(ctx context.Context) (http.Header, error)
+	Denied     DeniedFunc // handles 401 and 403 responses; may be nil
+	Life       context.Context
+	End        context.CancelCauseFunc
+	Failure    atomic.Pointer[error] // the last error status, for the message of a failed connect
+	turnedAway atomic.Bool           // Denied returned an error, which Failure keeps; the SDK's later errors are less specific
+	Answers    StandingAnswers       // answers to calls that arrive on the standing stream
+	Trouble    atomic.Bool           // the probe for 2026-07-28 failed for a temporary reason
+	silent     atomic.Bool           // the probe was not answered in time
+	moved      atomic.Pointer[url.URL]
+	early      atomic.Pointer[earlyStream] // the standing stream, if the answer to initialize arrived on it
 }
 
 // Client returns the SDK's client.
@@ -72,7 +73,13 @@ func (t *RoundTripper) Address(at *url.URL) *url.URL {
 
 // RoundTrip serves the SDK's requests and translates the responses to its handshake.
 func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	switch sent := sentMessage(req); {
+	sent := sentMessage(req)
+	tapped, _ := req.Context().Value(tapKey{}).(*tap)
+	switch {
+	case tapped != nil && sent.id != nil:
+		return tapped.roundTrip(req, sent.id)
+	case tapped != nil && tapped.conn.modern && sent.method == methodCancelled:
+		return acceptedBy(req), nil // the end of the request has cancelled it
 	case sent.method == methodDiscover:
 		return t.discover(req, sent.id)
 	case sent.method == methodInitialize:
@@ -94,14 +101,6 @@ func (t *RoundTripper) pass(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != t.Scheme || req.URL.Host != t.Host {
 		return nil, store.Mark(fmt.Errorf("%s is another host than the registered one", req.URL.Host), store.ErrRefused)
 	}
-	header := t.Header
-	if t.Fresh != nil {
-		fresh, err := t.Fresh(req.Context())
-		if err != nil {
-			return nil, err
-		}
-		header = fresh
-	}
 	ctx, cancel := context.WithCancel(req.Context())
 	unhook := context.AfterFunc(t.Life, cancel)
 	if req.Method == http.MethodGet {
@@ -112,12 +111,12 @@ func (t *RoundTripper) pass(req *http.Request) (*http.Response, error) {
 		}
 	}
 	req = req.Clone(ctx)
-	for k, v := range header {
-		if _, ok := req.Header[k]; !ok && !ProtocolHeader(k) {
-			req.Header[k] = v
-		}
+	if err := t.addHeaders(req); err != nil {
+		unhook()
+		cancel()
+		return nil, err
 	}
-	resp, err := t.send(req)
+	resp, err := t.send(req, false)
 	listen := req.Header.Get(headerMethod) == methodListen
 	if listen && (err != nil || resp.StatusCode >= 500) {
 		// The SDK ignores this response, and would never be notified of a change.
@@ -147,9 +146,29 @@ func (t *RoundTripper) pass(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// addHeaders adds the registered headers to a request.
+func (t *RoundTripper) addHeaders(req *http.Request) error {
+	header := t.Header
+	if t.Fresh != nil {
+		fresh, err := t.Fresh(req.Context())
+		if err != nil {
+			return err
+		}
+		header = fresh
+	}
+	for k, v := range header {
+		if _, ok := req.Header[k]; !ok && !ProtocolHeader(k) {
+			req.Header[k] = v
+		}
+	}
+	return nil
+}
+
 // send sends a request. It sends it once more if the response was a redirect to the same
-// URL with a trailing slash added or removed, or a 401 that a fresh token may resolve.
-func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
+// URL with a trailing slash added or removed, or a 401 that a fresh token may resolve: a
+// rejected request has reached no tool. A second 401 is returned if the request is part of a
+// session, which may be the reason. It returns the errors of Denied and Fresh as *Fault.
+func (t *RoundTripper) send(req *http.Request, ofSession bool) (*http.Response, error) {
 	if at := t.Address(req.URL); at != req.URL {
 		req.URL = at
 	}
@@ -168,7 +187,7 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 			t.moved.Store(target)
 			continue
 		}
-		if t.Denied == nil || !denied(resp) {
+		if t.Denied == nil || !denied(resp) || again && ofSession {
 			return resp, nil
 		}
 		retry, err := t.Denied(req.Context(), req.Header, resp, again)
@@ -179,11 +198,11 @@ func (t *RoundTripper) send(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			t.fail(err)
 			t.turnedAway.Store(true)
-			return nil, err
+			return nil, &Fault{Reach: Never, Drop: resp.StatusCode == http.StatusUnauthorized, Code: store.CodeUnavailable, Err: err}
 		}
 		header, err := t.Fresh(req.Context())
 		if err != nil {
-			return nil, err
+			return nil, &Fault{Reach: Never, Err: err}
 		}
 		if req, err = sendAgain(req); err != nil {
 			return nil, err

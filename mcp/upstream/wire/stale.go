@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 )
@@ -55,7 +56,8 @@ func isOfGateway(e *StatusError) bool {
 	return e != nil && (e.Status == http.StatusBadGateway || e.Status == http.StatusGatewayTimeout)
 }
 
-// ping checks whether the session is alive.
+// ping checks whether the session is alive. It is sent beside the SDK's session, which
+// sends nothing more once it has found out itself that the server lost the session.
 func (w *HTTPConn) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, noticeTime)
 	defer cancel()
@@ -65,9 +67,9 @@ func (w *HTTPConn) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	late, forget := w.answers.expect(id)
+	late, forget := w.trip.Answers.expect(id)
 	defer forget()
-	resp, err := w.base.RoundTrip(w.newPost(ctx, header, r.Encode(id, w.meta)))
+	resp, err := w.trip.Base.RoundTrip(w.newPost(header, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`, id)).WithContext(ctx))
 	if err != nil {
 		return netFault(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// StandingAnswers collects the answers to our requests that a server sends over the
-// standing stream, after it accepted the request with an empty 202. The SDK reads that
-// stream and doesn't know the requests. It is safe for concurrent use.
+// StandingAnswers collects the answers to requests that a server sends over the standing
+// stream, after it accepted the request with an empty 202. The SDK reads that stream, but
+// may not get the results. It is safe for concurrent use.
 type StandingAnswers struct {
 	mu      sync.Mutex
 	stands  bool // the server has a standing stream
@@ -70,8 +70,8 @@ func (w *HTTPConn) waitStanding(ctx context.Context, answer <-chan envelope) (js
 	select {
 	case e := <-answer:
 		return e.answer()
-	case <-w.life.Done():
-		return nil, &Fault{Reach: Maybe, Drop: true, Err: context.Cause(w.life)}
+	case <-w.trip.Life.Done():
+		return nil, &Fault{Reach: Maybe, Drop: true, Err: context.Cause(w.trip.Life)}
 	case <-ctx.Done():
 		return nil, &Fault{Reach: Maybe, Err: ctx.Err()}
 	}

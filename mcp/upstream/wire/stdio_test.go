@@ -15,7 +15,7 @@ import (
 )
 
 // pipes are the two ends of a child's standard input, output and error.
-func pipes(t *testing.T) (ours, theirs [3]*os.File) {
+func pipes(t testing.TB) (ours, theirs [3]*os.File) {
 	t.Helper()
 	for i := range ours {
 		r, w, err := os.Pipe()

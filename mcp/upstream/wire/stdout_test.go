@@ -121,7 +121,7 @@ func FuzzStdout(f *testing.F) {
 
 // program is a server over pipes, written by hand: f gets each request, and writes
 // to standard output what it likes.
-func program(t *testing.T, begin string, f func(method string, id string, out io.Writer)) (*Peer, *StdioFrames) {
+func program(t testing.TB, begin string, f func(method string, id string, out io.Writer)) (*Peer, *StdioFrames) {
 	t.Helper()
 	ours, theirs := pipes(t)
 	theirs[2].Close()
@@ -166,16 +166,19 @@ func respond(form func(id, member, value string) string) func(method, id string,
 	}
 }
 
-// connect makes the SDK's session over a peer and calls once over it.
-func connect(t *testing.T, p *Peer) (json.RawMessage, error) {
+// ways are a request that is sent beside the SDK's session, and one that it sends.
+var ways = []string{MethodCall, MethodList}
+
+// connect makes the SDK's session over a peer and sends one request over it.
+func connect(t *testing.T, p *Peer, method string) (json.RawMessage, error) {
 	t.Helper()
-	c := sdk.NewClient(&sdk.Implementation{Name: "nize", Version: "1"}, nil)
+	c := NewClient(&sdk.Implementation{Name: "nize", Version: "1"}, &sdk.ClientOptions{})
 	cs, err := c.Connect(t.Context(), p, &sdk.ClientSessionOptions{ProtocolVersion: VersionLegacy})
 	if err != nil {
 		return nil, err
 	}
 	defer cs.Close()
-	return p.Call(t.Context(), &Request{Method: MethodCall, Name: "t"})
+	return (&PeerSession{p, cs}).Call(t.Context(), &Request{Method: method, Name: "t"})
 }
 
 // TestHabitsOverPipes: the whole handshake and a call with servers that keep to
@@ -205,10 +208,12 @@ func TestHabitsOverPipes(t *testing.T) {
 		"everything twice": func(id, m, v string) string { return message(id, m, v) + "\n" + message(id, m, v) + "\n" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, _ := program(t, "Server {v1} ready\n", respond(form))
-			got, err := connect(t, p)
-			if err != nil || string(got) != `{"got":true}` {
-				t.Errorf("got %s, %v", got, err)
+			for _, method := range ways {
+				p, _ := program(t, "Server {v1} ready\n", respond(form))
+				got, err := connect(t, p, method)
+				if err != nil || string(got) != `{"got":true}` {
+					t.Errorf("%s: got %s, %v", method, got, err)
+				}
 			}
 		})
 	}
@@ -227,19 +232,21 @@ func TestUnreadableAnswerFailsAtOnce(t *testing.T) {
 		"two messages in one": {`{"jsonrpc":"2.0","id":1001,"result":{"a":1},"result":{"b":2}}` + "\n", "duplicate member"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, _ := program(t, "", func(method, id string, out io.Writer) {
-				if method == "initialize" {
-					respond(func(id, m, v string) string { return `{"jsonrpc":"2.0","id":` + id + `,"` + m + `":` + v + "}\n" })(method, id, out)
-					return
+			for _, sent := range ways {
+				p, _ := program(t, "", func(method, id string, out io.Writer) {
+					if method == "initialize" {
+						respond(func(id, m, v string) string { return `{"jsonrpc":"2.0","id":` + id + `,"` + m + `":` + v + "}\n" })(method, id, out)
+						return
+					}
+					io.WriteString(out, c.answer) //nolint:errcheck // a test's server
+				})
+				_, err := connect(t, p, sent) // it would wait for ever
+				if err == nil || !strings.Contains(err.Error(), c.words) {
+					t.Fatalf("%s: error %v, want %q in it", sent, err, c.words)
 				}
-				io.WriteString(out, c.answer) //nolint:errcheck // a test's server
-			})
-			_, err := connect(t, p) // it would wait for ever
-			if err == nil || !strings.Contains(err.Error(), c.words) {
-				t.Fatalf("error %v, want %q in it", err, c.words)
-			}
-			if f := AsFault(err); f.Reach != Maybe {
-				t.Errorf("reach %v: the tool may have run", f.Reach)
+				if f := AsFault(err); f.Reach != Maybe {
+					t.Errorf("reach %v: the tool may have run", f.Reach)
+				}
 			}
 		})
 	}
@@ -257,33 +264,35 @@ func TestStalledAnswerFails(t *testing.T) {
 		"only slow":      {`{"jsonrpc":"2.0","id":ID,`, `"result":{"got":true}}`, ""},
 		"slow, indented": {"{\n \"jsonrpc\":\"2.0\",\n", ` "id":ID, "result":{"got":true}` + "\n}\n", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p, frames := program(t, "", func(method, id string, out io.Writer) {
-				if method == "initialize" {
-					hello(method, id, out)
+		for _, sent := range ways {
+			t.Run(name+" "+sent, func(t *testing.T) {
+				t.Parallel()
+				p, frames := program(t, "", func(method, id string, out io.Writer) {
+					if method == "initialize" {
+						hello(method, id, out)
+						return
+					}
+					io.WriteString(out, strings.ReplaceAll(c.begin, "ID", id)) //nolint:errcheck // a test's server
+					if c.rest != "" {
+						io.WriteString(out, strings.ReplaceAll(c.rest, "ID", id)) //nolint:errcheck // a test's server
+					}
+				})
+				frames.out.patience = 50 * time.Millisecond
+				if c.rest != "" {
+					frames.out.patience = time.Minute
+				}
+				got, err := connect(t, p, sent) // it would wait for ever
+				if c.words == "" {
+					if err != nil || string(got) != `{"got":true}` {
+						t.Errorf("got %s, %v", got, err)
+					}
 					return
 				}
-				io.WriteString(out, strings.ReplaceAll(c.begin, "ID", id)) //nolint:errcheck // a test's server
-				if c.rest != "" {
-					io.WriteString(out, strings.ReplaceAll(c.rest, "ID", id)) //nolint:errcheck // a test's server
+				if err == nil || !strings.Contains(err.Error(), c.words) || AsFault(err).Reach != Maybe {
+					t.Errorf("error %v, want %q in it", err, c.words)
 				}
 			})
-			frames.out.patience = 50 * time.Millisecond
-			if c.rest != "" {
-				frames.out.patience = time.Minute
-			}
-			got, err := connect(t, p) // it would wait for ever
-			if c.words == "" {
-				if err != nil || string(got) != `{"got":true}` {
-					t.Errorf("got %s, %v", got, err)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), c.words) || AsFault(err).Reach != Maybe {
-				t.Errorf("error %v, want %q in it", err, c.words)
-			}
-		})
+		}
 	}
 }
 
@@ -328,9 +337,9 @@ func TestSaidInPlaceOfMessages(t *testing.T) {
 // can be for one request alone.
 func TestAnswersAreNotMixedUp(t *testing.T) {
 	open := func(p *Peer, n uint64) *waiter {
-		w := &waiter{answer: make(chan envelope, 1)}
+		w := &waiter{id: n, answer: make(chan envelope, 1)}
 		p.ids.Store(n)
-		if err := p.addWaiter(n, w); err != nil {
+		if err := p.addWaiter(w); err != nil {
 			t.Fatal(err)
 		}
 		return w
