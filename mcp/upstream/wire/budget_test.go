@@ -79,7 +79,7 @@ func TestFloodIsHeldBackAndCutOff(t *testing.T) {
 		},
 		"progress before an answer": func(t *testing.T, b *Budget) (int, error) {
 			out := &endless{text: "data: " + changedNotice + "\n\n"}
-			_, err := (&HTTPConn{trip: &RoundTripper{Budget: b}}).stream(t.Context(), &http.Response{Body: io.NopCloser(out)}, 1, &Request{})
+			_, err := (&HTTPConn{trip: &RoundTripper{Budget: b}}).stream(t.Context(), out, 1, &Request{})
 			return out.read, err
 		},
 		"a standing stream": func(t *testing.T, b *Budget) (int, error) {

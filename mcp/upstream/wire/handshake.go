@@ -133,70 +133,27 @@ func (t *RoundTripper) readAnswer(resp *http.Response, id []byte) (envelope, err
 	if !ok {
 		return envelope{}, fmt.Errorf("the id %s of our own request is not a number", id)
 	}
-	media := mediaType(resp.Header.Get("Content-Type"))
-	var body []byte
-	if media != mediaStream {
-		var err error
-		if body, err = readBody(resp); err != nil {
-			return envelope{}, err
-		}
-	}
-	if media == mediaStream || looksLikeEvents(body) {
-		from := io.Reader(resp.Body)
-		if media != mediaStream {
-			from = bytes.NewReader(body)
-		}
-		return t.readEvents(newEventReader(from), resp, number)
-	}
-	e, err := findAnswer(body, number, t.Hide)
-	switch {
-	case err == nil:
-	case len(bytes.TrimSpace(body)) == 0:
-		err = emptyAnswer(resp.StatusCode)
-	case media != mediaJSON && media != "" && errors.Is(err, errNotJSON):
-		err = notMCPError(media, body, t.Hide)
+	e, events, err := answerIn(resp, number, t.Hide)
+	if events != nil {
+		return t.readEvents(newEventReader(events), resp, number)
 	}
 	return e, err
-}
-
-// emptyAnswer is a response with this status and without a body.
-type emptyAnswer int
-
-func (e emptyAnswer) Error() string {
-	return fmt.Sprintf("it answered %d %s and nothing else", int(e), http.StatusText(int(e)))
 }
 
 // readEvents reads a stream until the answer. Other events are ignored before the session
 // is open, except pings.
 func (t *RoundTripper) readEvents(er *eventReader, resp *http.Response, id uint64) (envelope, error) {
-	var unread []byte
-	for quests := 0; ; {
-		ev, err := er.next()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = errors.New("its stream ended before the answer")
-			}
-			if unread != nil {
-				err = fmt.Errorf("%w; it sent %s", err, t.Hide.quote(unread))
-			}
-			return envelope{}, err
+	quests := 0
+	return findEvent(er, id, t.Hide, func(e envelope, _ int) error {
+		if e.method == "" || e.id == nil {
+			return nil
 		}
-		e, err := openMessage(ev.data, t.Hide)
-		switch {
-		case err != nil && attemptsAnswer(bytes.TrimSpace(ev.data)):
-			return e, fmt.Errorf("an event that is not a JSON-RPC message: %w", err)
-		case err != nil:
-			unread = bytes.Clone(ev.data[:min(len(ev.data), 8<<10)])
-		case e.answers(id):
-			e.result, e.fault = bytes.Clone(e.result), bytes.Clone(e.fault)
-			return e, nil
-		case e.method != "" && e.id != nil:
-			if quests++; quests > maxServerRequests {
-				return e, fmt.Errorf("it asked more than %d things before it answered", maxServerRequests)
-			}
-			t.reply(resp, replyTo(e))
+		if quests++; quests > maxServerRequests {
+			return fmt.Errorf("it asked more than %d things before it answered", maxServerRequests)
 		}
-	}
+		t.reply(resp, replyTo(e))
+		return nil
+	})
 }
 
 // reply answers a request that a server made in its response to initialize.

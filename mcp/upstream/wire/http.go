@@ -364,32 +364,51 @@ func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, w.statusFault(resp, id)
 	}
+	e, events, err := answerIn(resp, id, w.trip.Hide)
+	var nothing emptyAnswer
+	switch {
+	case events != nil:
+		return w.stream(ctx, events, id, r)
+	case err == nil:
+		return e.answer()
+	case late != nil && errors.As(err, &nothing):
+		return w.waitStanding(ctx, late)
+	case errors.As(err, new(*Fault)):
+		return nil, err
+	}
+	return nil, &Fault{Reach: Maybe, Drop: true, Err: err}
+}
+
+// answerIn finds the answer to the request with this id in a response, or returns its
+// events.
+func answerIn(resp *http.Response, id uint64, hide Hide) (e envelope, events io.Reader, err error) {
 	media := mediaType(resp.Header.Get("Content-Type"))
 	if media == mediaStream {
-		return w.stream(ctx, resp, id, r)
+		return e, resp.Body, nil
 	}
 	body, err := readBody(resp)
 	if err != nil {
-		return nil, err
+		return e, nil, err
 	}
 	if looksLikeEvents(body) { // with the wrong media type
-		resp := *resp
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-		return w.stream(ctx, &resp, id, r)
+		return e, bytes.NewReader(body), nil
 	}
-	if late != nil && len(bytes.TrimSpace(body)) == 0 {
-		return w.waitStanding(ctx, late)
-	}
-	e, err := findAnswer(body, id, w.trip.Hide)
+	e, err = findAnswer(body, id, hide)
 	switch {
 	case err == nil:
-		return e.answer()
-	case media != mediaJSON && errors.Is(err, errNotJSON) && media != "":
-		err = notMCPError(media, body, w.trip.Hide)
 	case len(bytes.TrimSpace(body)) == 0:
-		err = fmt.Errorf("it answered %d %s and nothing else", resp.StatusCode, http.StatusText(resp.StatusCode))
+		err = emptyAnswer(resp.StatusCode)
+	case media != mediaJSON && media != "" && errors.Is(err, errNotJSON):
+		err = notMCPError(media, body, hide)
 	}
-	return nil, &Fault{Reach: Maybe, Drop: true, Err: err}
+	return e, nil, err
+}
+
+// emptyAnswer is a response with this status and without a body.
+type emptyAnswer int
+
+func (e emptyAnswer) Error() string {
+	return fmt.Sprintf("it answered %d %s and nothing else", int(e), http.StatusText(int(e)))
 }
 
 func mediaType(contentType string) string {

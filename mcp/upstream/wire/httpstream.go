@@ -18,58 +18,63 @@ import (
 // streams holds event readers for responses that are streams.
 var streams = sync.Pool{New: func() any { return newEventReader(nil) }}
 
+// streamError is the error of a stream that ended before the answer, or that can't be read.
+type streamError struct{ error }
+
+func (e streamError) Unwrap() error { return e.error }
+
+// findEvent reads events until the answer to the request with this id. It passes other
+// messages to other, with their size; an event that is not a message is empty.
+func findEvent(er *eventReader, id uint64, hide Hide, other func(e envelope, size int) error) (envelope, error) {
+	var unread []byte // the last event that could not be read
+	for {
+		ev, err := er.next()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("its stream ended before the answer")
+			if unread != nil {
+				err = fmt.Errorf("%w; it sent %s", err, hide.quote(unread))
+			}
+		}
+		if err != nil {
+			return envelope{}, streamError{err}
+		}
+		e, err := openMessage(ev.data, hide)
+		switch {
+		case err != nil && attemptsAnswer(bytes.TrimSpace(ev.data)):
+			// An unreadable answer is the answer: don't wait for another.
+			return e, fmt.Errorf("an event that is not a JSON-RPC message: %w", err)
+		case err != nil: // a heartbeat, for example
+			e, unread = envelope{}, bytes.Clone(ev.data[:min(len(ev.data), 8<<10)])
+		case e.answers(id):
+			e.result, e.fault = bytes.Clone(e.result), bytes.Clone(e.fault)
+			return e, nil
+		}
+		if err := other(e, len(ev.data)); err != nil {
+			return e, err
+		}
+	}
+}
+
 // stream reads events until the answer to the request with this id. A stream that ends
 // before it is resumed if its events had ids (SEP-1699).
-func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r *Request) (json.RawMessage, error) {
+func (w *HTTPConn) stream(ctx context.Context, events io.Reader, id uint64, r *Request) (json.RawMessage, error) {
 	er := streams.Get().(*eventReader)
 	defer func() {
 		er.reset(nil)
 		streams.Put(er)
 	}()
-	var unread []byte // the last event that could not be read
 	spend := func(n int) error { return w.trip.Budget.Spend(n, ctx.Done()) }
-	er.reset(resp.Body)
+	er.reset(events)
 	er.skip = spend
-	quests := 0
-	for tries := 0; ; {
-		ev, err := er.next()
-		if err != nil {
-			if er.lastID == "" || w.modern || ctx.Err() != nil || tries >= 5 || errors.Is(err, errTooLarge) || errors.As(err, new(*NoiseError)) {
-				return nil, w.streamFault(err, unread)
-			}
-			tries++
-			again, err := w.resume(ctx, er.lastID, max(er.retry, 100*time.Millisecond))
-			if err != nil {
-				return nil, err
-			}
-			defer again.Body.Close()
-			last := er.lastID
-			er.reset(again.Body)
-			er.skip, er.lastID = spend, last
-			continue
-		}
-		var e envelope
-		if ev.name == "" || ev.name == "message" {
-			if e, err = openMessage(ev.data, w.trip.Hide); err != nil {
-				// A heartbeat, for example. But an unreadable answer is the answer: don't
-				// wait for another.
-				if text := bytes.TrimSpace(ev.data); attemptsAnswer(text) {
-					return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("an event that is not a JSON-RPC message: %w", err)}
-				}
-				unread = bytes.Clone(ev.data[:min(len(ev.data), 8<<10)])
-			}
-			if err == nil && e.answers(id) {
-				result, err := e.answer()
-				return bytes.Clone(result), err
-			}
-		}
-		if err := spend(len(ev.data) + lineCost); err != nil {
-			return nil, &Fault{Reach: Maybe, Drop: true, Err: err}
+	quests, tries := 0, 0
+	other := func(e envelope, size int) error {
+		if err := spend(size + lineCost); err != nil {
+			return err
 		}
 		switch {
 		case e.method != "" && e.id != nil:
 			if quests++; quests > maxServerRequests {
-				return nil, &Fault{Reach: Maybe, Drop: true, Err: fmt.Errorf("it asked more than %d things during one call", maxServerRequests)}
+				return fmt.Errorf("it asked more than %d things during one call", maxServerRequests)
 			}
 			e.id, e.params = bytes.Clone(e.id), bytes.Clone(e.params)
 			w.spawn(func() { w.send(r.asked(ctx, e)) })
@@ -77,6 +82,25 @@ func (w *HTTPConn) stream(ctx context.Context, resp *http.Response, id uint64, r
 			w.passProgress(e, id, r)
 		}
 		tries = 0
+		return nil
+	}
+	for {
+		e, err := findEvent(er, id, w.trip.Hide, other)
+		if err == nil {
+			return e.answer()
+		}
+		if !errors.As(err, new(streamError)) || er.lastID == "" || w.modern || ctx.Err() != nil || tries >= 5 || errors.Is(err, errTooLarge) || errors.As(err, new(*NoiseError)) {
+			return nil, &Fault{Reach: Maybe, Drop: true, Err: err}
+		}
+		tries++
+		last := er.lastID
+		again, err := w.resume(ctx, last, max(er.retry, 100*time.Millisecond))
+		if err != nil {
+			return nil, err
+		}
+		defer again.Body.Close()
+		er.reset(again.Body)
+		er.skip, er.lastID = spend, last
 	}
 }
 
@@ -89,19 +113,6 @@ func (w *HTTPConn) passProgress(e envelope, id uint64, r *Request) {
 	if n, ok := progressOf(e.params); ok && n == cmp.Or(r.token, id) {
 		r.Progress(e.params)
 	}
-}
-
-func (w *HTTPConn) streamFault(err error, unread []byte) error {
-	if errors.Is(err, errTooLarge) {
-		return &Fault{Reach: Maybe, Drop: true, Err: errTooLarge}
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("its stream ended before the answer")
-		if unread != nil {
-			err = fmt.Errorf("%w; it sent %s", err, w.trip.Hide.quote(unread))
-		}
-	}
-	return &Fault{Reach: Maybe, Drop: true, Err: err}
 }
 
 // resume requests the rest of a stream.

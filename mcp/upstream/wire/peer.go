@@ -434,12 +434,22 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 		}
 		return nil, err
 	}
+	return p.await(ctx, w, r, nil, nil)
+}
+
+// await waits for the answer to a request that was sent. If the SDK's session sends it,
+// ended is closed when the session has ended the request, for the reason failed.
+func (p *Peer) await(ctx context.Context, w *waiter, r *Request, ended <-chan struct{}, failed *error) (json.RawMessage, error) {
 	for {
 		select {
 		case raw := <-w.progress:
 			r.Progress(raw)
 		case e := <-w.answer:
 			return w.result(e, r)
+		case <-ended:
+			if ended = nil; len(w.answer) == 0 && ctx.Err() == nil && p.Cause() == nil {
+				return nil, &Fault{Reach: Never, Drop: true, Err: *failed}
+			}
 		case <-ctx.Done():
 			return nil, p.leave(ctx, w, &Fault{Reach: Maybe, Err: ctx.Err()})
 		case <-p.gone:
@@ -456,34 +466,19 @@ func (p *Peer) Call(ctx context.Context, r *Request) (json.RawMessage, error) {
 // bySession sends a request with the SDK's session, and returns the tapped answer.
 func (p *PeerSession) bySession(ctx context.Context, r *Request) (json.RawMessage, error) {
 	w, end := p.newWaiter(ctx, r)
-	defer end()
 	own := *r
 	own.token = w.id
-	ended := make(chan error, 1)
-	go func() { ended <- sendBySession(context.WithValue(ctx, tapKey{}, w), p.Session, &own) }()
-	for {
-		select {
-		case raw := <-w.progress:
-			r.Progress(raw)
-		case err := <-ended:
-			select {
-			case e := <-w.answer:
-				raw, err := w.result(e, r)
-				if err != nil && ctx.Err() != nil && AsFault(err).Reach == Maybe {
-					err = p.leave(ctx, w, err)
-				}
-				return raw, err
-			default:
-			}
-			switch {
-			case ctx.Err() != nil:
-				return nil, p.leave(ctx, w, &Fault{Reach: Maybe, Err: ctx.Err()})
-			case p.Cause() != nil:
-				return nil, &Fault{Reach: Maybe, Drop: true, Err: p.Cause()}
-			}
-			return nil, &Fault{Reach: Never, Drop: true, Err: err}
-		}
-	}
+	ended := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(ended)
+		failed = sendBySession(context.WithValue(ctx, tapKey{}, w), p.Session, &own)
+	}()
+	defer func() { // the session may have to notice the end of ctx first
+		<-ended
+		end()
+	}()
+	return p.await(ctx, w, r, ended, &failed)
 }
 
 // leave abandons a request whose context has ended, and returns its fault, to which it adds
@@ -587,6 +582,9 @@ func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
 		p.withdraw(w)
 	default:
 		p.findWaiter(w.id, true)
+		if ctx.Err() != nil {
+			err = p.leave(ctx, w, err)
+		}
 	}
 	if !tapped {
 		return err
