@@ -237,11 +237,11 @@ var libraries = map[string]string{
 	"github.com/robfig/cron/v3":                       "daemon/settings",
 	"code.dny.dev/ssrf":                               "mcp/egress",
 	"github.com/coreos/go-oidc/v3":                    "daemon/company",
-	"golang.org/x/oauth2":                             "daemon/company",           // go-oidc's types of a client
-	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page",          // which part of a page is its article
-	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",          // tables, lists and code as CommonMark
-	"github.com/ledongthuc/pdf":                       "mcp/native/filetext",      // what stands in a PDF, and where
-	"golang.org/x/net/html":                           "mcp/native/page mcp/view", // where the scripts of a template are
+	"golang.org/x/oauth2":                             "daemon/company mcp/upstream/oauth", // go-oidc's types of a client; the URL of a login
+	"codeberg.org/readeck/go-readability/v2":          "mcp/native/page",                   // which part of a page is its article
+	"github.com/JohannesKaufmann/html-to-markdown/v2": "mcp/native/page",                   // tables, lists and code as CommonMark
+	"github.com/ledongthuc/pdf":                       "mcp/native/filetext",               // what stands in a PDF, and where
+	"golang.org/x/net/html":                           "mcp/native/page mcp/view",          // where the scripts of a template are
 	"github.com/prometheus/client_golang":             "daemon/metrics",
 	"github.com/coreos/go-systemd/v22":                "daemon",
 	"github.com/pelletier/go-toml/v2":                 "daemon/settings daemon/mcpfile",

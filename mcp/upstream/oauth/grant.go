@@ -2,17 +2,17 @@ package oauth
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"nize/store"
 )
@@ -34,11 +34,7 @@ func Begin(s Service, r Registration, redirect string, scopes []string) *Request
 }
 
 // RandomText returns 32 random bytes as text.
-func RandomText() string {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
+func RandomText() string { return oauth2.GenerateVerifier() }
 
 // URL returns the URL that the person's browser opens.
 func (r *Request) URL() string {
@@ -46,23 +42,20 @@ func (r *Request) URL() string {
 	if err != nil {
 		panic(err) // unreachable: Discover has checked it
 	}
-	sum := sha256.Sum256([]byte(r.verifier))
-	q := u.Query()
-	q.Set("response_type", "code")
-	q.Set("client_id", r.Client.ID)
-	q.Set("redirect_uri", r.Redirect)
-	q.Set("state", r.State)
-	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
-	q.Set("code_challenge_method", "S256")
+	conf := oauth2.Config{ClientID: r.Client.ID, RedirectURL: r.Redirect, Scopes: r.Scopes}
+	opts := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(r.verifier)}
 	if r.Service.Resource != "" && !r.Service.NoResource {
-		q.Set("resource", r.Service.Resource)
+		opts = append(opts, oauth2.SetAuthURLParam("resource", r.Service.Resource))
 	}
-	if len(r.Scopes) > 0 {
-		q.Set("scope", strings.Join(r.Scopes, " "))
+	if slices.Contains(r.Scopes, offline) { // without it OpenID services omit the scope
+		opts = append(opts, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
-	if slices.Contains(r.Scopes, offline) {
-		q.Set("prompt", "consent") // without it OpenID services omit the scope
+	own, err := url.ParseQuery(strings.TrimPrefix(conf.AuthCodeURL(r.State, opts...), "?"))
+	if err != nil {
+		panic(err) // unreachable: it was just encoded
 	}
+	q := u.Query() // oauth2.Config would add ours to parameters of the same name
+	maps.Copy(q, own)
 	u.RawQuery = q.Encode()
 	return u.String()
 }

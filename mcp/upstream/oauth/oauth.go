@@ -14,6 +14,11 @@
 // server, or from this issuer; the iss of a response is compared with the issuer byte for
 // byte. A grant is for one resource, one issuer and one client: none of the three is ever
 // replaced.
+//
+// golang.org/x/oauth2 builds the URL, and the SDK's oauthex has the form of a registration.
+// Nothing else of them is used, because services that people use do not keep to the letter:
+// oauthex refuses their documents and registrations, x/oauth2 their tokens, and it can't
+// send the resource with a refresh. Both accept what is refused here (TestOfTheLibraries).
 package oauth
 
 import (

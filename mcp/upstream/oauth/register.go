@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
 	"nize/store"
 )
 
@@ -61,23 +63,11 @@ func DocumentClient(s Service, redirect, document string) Registration {
 	return Registration{Issuer: s.Issuer, Redirect: redirect, ID: document, Method: authNone}
 }
 
-// clientMetadata describes nize, in its document and for registrations.
-type clientMetadata struct {
-	ID         string   `json:"client_id,omitempty"` // only in the document
-	Name       string   `json:"client_name"`
-	URI        string   `json:"client_uri,omitempty"`
-	Redirects  []string `json:"redirect_uris"`
-	GrantTypes []string `json:"grant_types"`
-	Responses  []string `json:"response_types"`
-	Method     string   `json:"token_endpoint_auth_method"`
-	Kind       string   `json:"application_type"`
-	Scope      string   `json:"scope,omitempty"`
-}
-
-func describe(redirect, method string) clientMetadata {
-	m := clientMetadata{Name: "nize", Redirects: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"}, Responses: []string{"code"}, Method: method, Kind: "web"}
+// describe returns the description of nize for a registration.
+func describe(redirect, method string) oauthex.ClientRegistrationMetadata {
+	m := oauthex.ClientRegistrationMetadata{ClientName: "nize", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: method, ApplicationType: "web"}
 	if u, err := url.Parse(redirect); err == nil && IsLoopback(u.Hostname()) {
-		m.Kind = "native"
+		m.ApplicationType = "native"
 	}
 	return m
 }
@@ -86,8 +76,11 @@ func describe(redirect, method string) clientMetadata {
 // redirect.
 func Document(id, redirect, home string) ([]byte, error) {
 	m := describe(redirect, authNone)
-	m.ID, m.URI = id, home
-	return json.Marshal(m)
+	m.ClientURI = home
+	return json.Marshal(struct {
+		ID string `json:"client_id"`
+		oauthex.ClientRegistrationMetadata
+	}{id, m})
 }
 
 // Register registers nize at an authorization server. It sends no scopes: a server's scopes
@@ -119,8 +112,7 @@ func (c *Client) Register(ctx context.Context, s Service, redirect string) (none
 
 // register is [Client.Register] with one authentication method.
 func (c *Client) register(ctx context.Context, s Service, redirect, method string) (none Registration, err error) {
-	m := describe(redirect, method)
-	body, err := json.Marshal(m)
+	body, err := json.Marshal(describe(redirect, method))
 	if err != nil {
 		return none, err
 	}
