@@ -18,6 +18,10 @@ import (
 // sseFrames carries messages over the older HTTP+SSE transport (2024-11-05): the server's
 // messages are events of one long GET, and ours are POSTs to the URL that its first event
 // names.
+//
+// The SDK's transport is not used: it ends a session for a heartbeat or an answer that is
+// not to the letter, and sends its messages wherever the first event points
+// (TestHabitsOverSSE).
 type sseFrames struct {
 	client *http.Client // adds headers, restricts requests to the registered host, limits bodies
 	hide   Hide
