@@ -364,8 +364,6 @@ type Request struct {
 	State   string          // tools/call: returned with the answers
 	AsTask  bool            // tools/call: with the task parameter of 2025-11-25
 	Task    string          // tasks/…: the task's id; Answers are sent with tasks/update
-
-	token uint64 // the progress token; if 0, the request's id
 }
 
 // AskFunc answers a request from a server while one of ours runs. It returns an *RPCError,

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,7 +109,7 @@ func (w *HTTPConn) passProgress(e envelope, id uint64, r *Request) {
 	if e.method != "notifications/progress" || r.Progress == nil {
 		return
 	}
-	if n, ok := progressOf(e.params); ok && n == cmp.Or(r.token, id) {
+	if n, ok := progressOf(e.params); ok && n == id {
 		r.Progress(e.params)
 	}
 }

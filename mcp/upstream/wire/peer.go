@@ -466,13 +466,11 @@ func (p *Peer) await(ctx context.Context, w *waiter, r *Request, ended <-chan st
 // bySession sends a request with the SDK's session, and returns the tapped answer.
 func (p *PeerSession) bySession(ctx context.Context, r *Request) (json.RawMessage, error) {
 	w, end := p.newWaiter(ctx, r)
-	own := *r
-	own.token = w.id
 	ended := make(chan struct{})
 	var failed error
 	go func() {
 		defer close(ended)
-		failed = sendBySession(context.WithValue(ctx, tapKey{}, w), p.Session, &own)
+		failed = sendBySession(context.WithValue(ctx, tapKey{}, w), p.Session, r, w.id)
 	}()
 	defer func() { // the session may have to notice the end of ctx first
 		<-ended

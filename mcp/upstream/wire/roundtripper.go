@@ -77,9 +77,9 @@ func (t *RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	tapped, _ := req.Context().Value(tapKey{}).(*tap)
 	switch {
 	case tapped != nil && sent.id != nil:
-		return tapped.roundTrip(req, sent.id)
-	case tapped != nil && tapped.conn.modern && sent.method == methodCancelled:
-		return acceptedBy(req), nil // the end of the request has cancelled it
+		return tapped.roundTrip(req, sent)
+	case tapped != nil && sent.method == methodCancelled:
+		return acceptedBy(req), nil // bySession sends it
 	case sent.method == methodDiscover:
 		return t.discover(req, sent.id)
 	case sent.method == methodInitialize:

@@ -13,11 +13,14 @@ import (
 	"nize/mcp/view"
 )
 
-// Every request but tools/call is sent by the SDK's session, which numbers and encodes it,
-// adds the _meta and the headers of the protocol version, waits for the answer and cancels
-// the request. The session would decode the result into its own types, which changes
-// numbers and drops unknown fields. So the answer is tapped below the session, and the
-// session gets an empty result.
+// Every request but tools/call is sent by the SDK's session, which encodes it, adds the
+// _meta and the headers of the protocol version, and waits for the answer. The session would
+// decode the result into its own types, which changes numbers and drops unknown fields. So
+// the answer is tapped below the session, and the session gets an empty result.
+//
+// A tapped request gets one of our ids, since those of the SDK are the same for every
+// connection (newFirstID). The session's cancellations are not sent but replaced by ours: it
+// would end for a server that refuses one.
 //
 // The session's own methods ([sdk.ClientSession.ListTools] and the others) are not used.
 // Since 2026-07-28 they keep an entry for each cursor and URI as long as the session lives,
@@ -70,8 +73,9 @@ func NewClient(info *sdk.Implementation, opt *sdk.ClientOptions) *sdk.Client {
 	return c
 }
 
-// sendBySession sends a request with the SDK's session, which has to be tapped.
-func sendBySession(ctx context.Context, cs *sdk.ClientSession, r *Request) error {
+// sendBySession sends a request with the SDK's session, which has to be tapped. id is the
+// id that the tap gives it.
+func sendBySession(ctx context.Context, cs *sdk.ClientSession, r *Request, id uint64) error {
 	send := senders[r.Method]
 	if send == nil {
 		return &RPCError{Code: CodeMethodNotFound, Message: "nize does not send " + r.Method}
@@ -82,7 +86,7 @@ func sendBySession(ctx context.Context, cs *sdk.ClientSession, r *Request) error
 	}
 	p.Meta = sdk.Meta{}
 	if r.Progress != nil {
-		p.Meta["progressToken"] = r.token
+		p.Meta["progressToken"] = id
 	}
 	if r.Traceparent != "" {
 		p.Meta["traceparent"] = r.Traceparent
@@ -105,6 +109,7 @@ type tapKey struct{}
 type tap struct {
 	conn    *HTTPConn
 	request *Request
+	id      uint64
 	sent    bool
 	result  json.RawMessage
 	err     error
@@ -112,12 +117,13 @@ type tap struct {
 
 // bySession sends a request with the SDK's session, and returns the tapped answer.
 func (w *HTTPConn) bySession(ctx context.Context, r *Request) (json.RawMessage, error) {
-	own := *r
-	own.token = w.ids.Add(1)
-	t := &tap{conn: w, request: &own}
-	err := sendBySession(context.WithValue(ctx, tapKey{}, t), w.session, &own)
+	t := &tap{conn: w, request: r, id: w.ids.Add(1)}
+	err := sendBySession(context.WithValue(ctx, tapKey{}, t), w.session, r, t.id)
 	switch {
 	case t.sent: // whatever the session makes of it
+		if t.err != nil && ctx.Err() != nil && AsFault(t.err).Reach != Answered {
+			w.abandon(ctx, t.id)
+		}
 		return t.result, t.err
 	case ctx.Err() != nil:
 		return nil, &Fault{Reach: Never, Err: ctx.Err()}
@@ -125,18 +131,14 @@ func (w *HTTPConn) bySession(ctx context.Context, r *Request) (json.RawMessage, 
 	return nil, &Fault{Reach: Never, Drop: true, Err: err}
 }
 
-// roundTrip serves the request with this id. It runs in the goroutine of bySession.
-func (t *tap) roundTrip(req *http.Request, id []byte) (*http.Response, error) {
-	number, ok := readID(id)
-	if !ok {
-		return nil, fmt.Errorf("the id %s of a request of the session is not a number", id)
-	}
+// roundTrip serves a request of the session. It runs in the goroutine of bySession.
+func (t *tap) roundTrip(req *http.Request, sent envelope) (*http.Response, error) {
 	t.sent = true
-	t.result, t.err = t.serve(req, number)
-	return answerWith(req, nil, envelopeOf(id, "result", emptyResult)), nil
+	t.result, t.err = t.serve(req, sent)
+	return answerWith(req, nil, envelopeOf(sent.id, "result", emptyResult)), nil
 }
 
-func (t *tap) serve(req *http.Request, id uint64) (json.RawMessage, error) {
+func (t *tap) serve(req *http.Request, sent envelope) (json.RawMessage, error) {
 	req = req.Clone(req.Context())
 	if err := t.conn.trip.addHeaders(req); err != nil {
 		return nil, &Fault{Reach: Never, Err: err}
@@ -145,7 +147,8 @@ func (t *tap) serve(req *http.Request, id uint64) (json.RawMessage, error) {
 	if r := t.request; t.conn.modern && cmp.Or(r.Name, r.URI, r.Task) != "" {
 		req.Header.Set(headerName, cmp.Or(r.Name, r.URI, r.Task))
 	}
-	return t.conn.serve(req.Context(), req, id, t.request)
+	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, t.id, sent.method, sent.params)
+	return t.conn.serve(req.Context(), t.conn.newPost(req.Header, body), t.id, t.request)
 }
 
 // emptyResult is the result that the SDK's session gets of a request that was tapped.

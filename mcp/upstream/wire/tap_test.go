@@ -151,6 +151,9 @@ func TestRequestsOfTheSession(t *testing.T) {
 		}
 		raw, err := webServer(t, VersionLegacy, answer).Call(t.Context(), &c.r)
 		check("HTTP", raw, err, c.want)
+		if n, ok := readID([]byte(got.id)); !ok || n < firstID { // the SDK's begin with 1 on each connection
+			t.Errorf("%s over HTTP has the id %s", name, got.id)
+		}
 		if got.header.Get(headerSession) != "s1" || got.header.Get(headerVersion) != VersionLegacy || got.header.Get("X-Key") != "k" || got.header.Get(headerMethod) != "" {
 			t.Errorf("%s over HTTP: the headers are %v", name, got.header)
 		}
@@ -302,7 +305,7 @@ func TestRequestOfTheSessionIsCancelled(t *testing.T) {
 				close(ended)
 			case methodCancelled:
 				cancelled <- string(m.params)
-				rw.WriteHeader(http.StatusAccepted)
+				rw.WriteHeader(http.StatusForbidden) // which ends nothing
 			default:
 				resultTo(rw, m.id, `{}`)
 			}
@@ -323,8 +326,10 @@ func TestRequestOfTheSessionIsCancelled(t *testing.T) {
 				t.Errorf("%s is cancelled by %s", id, got)
 			}
 		}
-		if _, err := w.Call(t.Context(), &Request{Method: MethodPrompts}); err != nil {
-			t.Errorf("%s: afterwards: %v", version, err)
+		for range 20 {
+			if _, err := w.Call(t.Context(), &Request{Method: MethodPrompts}); err != nil {
+				t.Fatalf("%s: afterwards: %v", version, err)
+			}
 		}
 		if len(cancelled) != 0 {
 			t.Errorf("%s: it was cancelled by %s", version, <-cancelled)
