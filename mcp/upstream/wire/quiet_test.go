@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"nize/mcp/upstream/process"
 )
 
@@ -111,22 +113,39 @@ func TestQuietAfterText(t *testing.T) {
 		"text between the calls":      {[]scripted{{0, answer}, {0, answer}}, 2, 30 * s, "", 0},
 		"no deadline, so no patience": {[]scripted{{s, "working"}, {1000 * s, answer}}, 1, 0, "", 1001 * s},
 	} {
-		t.Run(name, func(t *testing.T) {
+		test := func(t *testing.T, bySession bool) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newScriptedFrames(c.script...)
-				p := NewPeer(f, NewBudget(), func() {}, func(string) {})
-				if _, err := p.Connect(t.Context()); err != nil {
-					t.Fatal(err)
+				script := c.script
+				if bySession {
+					script = append([]scripted{{0, `{"jsonrpc":"2.0","id":ID,"result":` + helloResult + `}`}}, script...)
 				}
+				f := newScriptedFrames(script...)
+				p := NewPeer(f, NewBudget(), func() {}, func(string) {})
 				var err error
 				var took time.Duration
+				call := func(ctx context.Context) error {
+					_, err := p.Call(ctx, &Request{Method: MethodCall, Name: "t"})
+					return err
+				}
+				if bySession {
+					cs, err := NewClient(&sdk.Implementation{Name: "nize", Version: "1"}, &sdk.ClientOptions{}).Connect(t.Context(), p, &sdk.ClientSessionOptions{ProtocolVersion: VersionLegacy})
+					if err != nil {
+						t.Fatal(err)
+					}
+					call = func(ctx context.Context) error {
+						_, err := (&PeerSession{p, cs}).Call(ctx, &Request{Method: MethodList})
+						return err
+					}
+				} else if _, err := p.Connect(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 				for range c.calls {
 					ctx, cancel := t.Context(), context.CancelFunc(func() {})
 					if c.total > 0 {
 						ctx, cancel = context.WithTimeout(ctx, c.total)
 					}
 					begin := time.Now()
-					_, err = p.Call(ctx, &Request{Method: MethodCall, Name: "t"})
+					err = call(ctx)
 					took = time.Since(begin)
 					cancel()
 				}
@@ -142,7 +161,11 @@ func TestQuietAfterText(t *testing.T) {
 				synctest.Wait()
 				p.Terminate(true)
 			})
-		})
+		}
+		t.Run(name, func(t *testing.T) { test(t, false) })
+		if c.calls == 1 { // only calls make a server known
+			t.Run(name+", a list", func(t *testing.T) { test(t, true) })
+		}
 	}
 }
 
