@@ -20,7 +20,7 @@ import (
 // The SDK ends a connection whose first responses break the protocol. Servers of the older
 // protocol answer server/discover, which they don't know, in many ways, and some answer
 // initialize sloppily. These responses are read here instead, and the SDK gets an answer
-// that it understands.
+// that it understands. TestHabitsOfHandshakes has the responses that make the SDK fail.
 
 const (
 	// probeTime is the timeout for messages that older servers leave unanswered:
