@@ -281,10 +281,10 @@ func plainValue(raw []byte) string {
 
 // answer returns the result of a response, or its error.
 func (e envelope) answer() (json.RawMessage, error) {
-	if f := (*Fault)(nil); errors.As(e.broken, &f) {
-		return nil, f
-	}
 	if e.broken != nil {
+		if f := (*Fault)(nil); errors.As(e.broken, &f) {
+			return nil, f
+		}
 		return nil, &Fault{Reach: Maybe, Err: e.broken}
 	}
 	if e.fault != nil {

@@ -205,7 +205,7 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
-	result, err := w.serve(ctx, w.newPost(header, r.Encode(id, w.metaFor(r))), id, r)
+	result, err := w.serve(ctx, header, r.Encode(id, w.metaFor(r)), id, r)
 	if err != nil && ctx.Err() != nil && AsFault(err).Reach != Answered {
 		w.abandon(ctx, id)
 	}
@@ -215,7 +215,7 @@ func (w *HTTPConn) Call(ctx context.Context, r *Request) (json.RawMessage, error
 // serve sends a request and returns the bytes of its result. The request has its own
 // context, so that the rest of its response can be read after serve has returned the
 // result.
-func (w *HTTPConn) serve(ctx context.Context, req *http.Request, id uint64, r *Request) (json.RawMessage, error) {
+func (w *HTTPConn) serve(ctx context.Context, header http.Header, body []byte, id uint64, r *Request) (json.RawMessage, error) {
 	late, forget := w.trip.Answers.expect(id)
 	defer forget()
 	own, cancel := context.WithCancel(w.cut)
@@ -223,7 +223,7 @@ func (w *HTTPConn) serve(ctx context.Context, req *http.Request, id uint64, r *R
 		defer w.admitQuestions(ctx, own, r)()
 	}
 	unhook := context.AfterFunc(ctx, cancel)
-	resp, err := w.exchange(req.WithContext(own))
+	resp, err := w.exchange(w.newPost(own, header, body))
 	var result json.RawMessage
 	if err == nil {
 		result, err = w.read(own, resp, id, r, late)
@@ -290,19 +290,22 @@ func (w *HTTPConn) Asked(method string, params json.RawMessage) (json.RawMessage
 // exchange sends a request, and returns errors as *Fault.
 func (w *HTTPConn) exchange(req *http.Request) (*http.Response, error) {
 	resp, err := w.trip.send(req, w.session.ID() != "")
-	if f := (*Fault)(nil); err != nil && !errors.As(err, &f) {
-		return nil, netFault(err)
+	switch {
+	case err == nil:
+		return resp, nil
+	case errors.As(err, new(*Fault)):
+		return nil, err
 	}
-	return resp, err
+	return nil, netFault(err)
 }
 
 // newPost builds the request by hand, because parsing the URL and cloning the headers for
 // each call would cost more than everything else. net/http knows bytes.Reader and sends it
 // together with the headers; GetBody lets it repeat a request that an idle connection lost
 // before a byte was sent, and only then.
-func (w *HTTPConn) newPost(header http.Header, body []byte) *http.Request {
+func (w *HTTPConn) newPost(ctx context.Context, header http.Header, body []byte) *http.Request {
 	at := w.trip.Address(w.url)
-	return &http.Request{
+	req := &http.Request{
 		Method:        http.MethodPost,
 		URL:           at,
 		Host:          at.Host,
@@ -314,6 +317,7 @@ func (w *HTTPConn) newPost(header http.Header, body []byte) *http.Request {
 		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
 		ContentLength: int64(len(body)),
 	}
+	return req.WithContext(ctx)
 }
 
 // headerFor returns the headers of one of our own requests.
@@ -365,13 +369,12 @@ func (w *HTTPConn) read(ctx context.Context, resp *http.Response, id uint64, r *
 		return nil, w.statusFault(resp, id)
 	}
 	e, events, err := answerIn(resp, id, w.trip.Hide)
-	var nothing emptyAnswer
 	switch {
 	case events != nil:
 		return w.stream(ctx, events, id, r)
 	case err == nil:
 		return e.answer()
-	case late != nil && errors.As(err, &nothing):
+	case late != nil && errors.As(err, new(emptyAnswer)):
 		return w.waitStanding(ctx, late)
 	case errors.As(err, new(*Fault)):
 		return nil, err
@@ -625,7 +628,7 @@ func (w *HTTPConn) send(msg []byte) {
 		if err != nil {
 			return
 		}
-		resp, err := w.trip.Base.RoundTrip(w.newPost(header, msg).WithContext(ctx))
+		resp, err := w.trip.Base.RoundTrip(w.newPost(ctx, header, msg))
 		if err != nil {
 			return // the caller has left, or the stream reports the error
 		}

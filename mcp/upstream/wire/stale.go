@@ -69,7 +69,7 @@ func (w *HTTPConn) ping(ctx context.Context) error {
 	}
 	late, forget := w.trip.Answers.expect(id)
 	defer forget()
-	resp, err := w.trip.Base.RoundTrip(w.newPost(header, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`, id)).WithContext(ctx))
+	resp, err := w.trip.Base.RoundTrip(w.newPost(ctx, header, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{}}`, id)))
 	if err != nil {
 		return netFault(err)
 	}

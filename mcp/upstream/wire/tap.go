@@ -148,7 +148,7 @@ func (t *tap) serve(req *http.Request, sent envelope) (json.RawMessage, error) {
 		req.Header.Set(headerName, cmp.Or(r.Name, r.URI, r.Task))
 	}
 	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, t.id, sent.method, sent.params)
-	return t.conn.serve(req.Context(), t.conn.newPost(req.Header, body), t.id, t.request)
+	return t.conn.serve(req.Context(), req.Header, body, t.id, t.request)
 }
 
 // emptyResult is the result that the SDK's session gets of a request that was tapped.
