@@ -277,8 +277,7 @@ func (l commander) complete(ctx context.Context, i incoming.Interaction) error {
 	if err != nil {
 		l.log.Info("completing a word", "command", command, "err", err)
 	}
-	answer := map[string]any{"type": answerChoices, "data": map[string]any{"choices": view.Choices(names, text)}}
-	return l.wire.Do(ctx, wire.Request{Method: "POST", Path: "interactions/" + i.ID + "/" + i.Token + "/callback", Body: answer, Hook: true})
+	return l.wire.Do(ctx, wire.Request{Method: "POST", Path: "interactions/" + i.ID + "/" + i.Token + "/callback", Body: view.Complete(names, text), Hook: true})
 }
 
 // namesFor returns the possible arguments of a command, with the names of existing things.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/account"
 	"nize/bots/discord/incoming"
@@ -164,7 +166,7 @@ func (l *live) openThread(ctx context.Context, at store.Address, title string) e
 	var made incoming.Channel
 	err := l.wire.Do(ctx, wire.Request{
 		Method: "POST", Path: "channels/" + at.Channel + "/messages/" + at.Thread + "/threads",
-		Body: map[string]any{"name": cmp.Or(title, "nize"), "auto_archive_duration": archiveAfter}, Into: &made,
+		Body: discordgo.ThreadStart{Name: cmp.Or(title, "nize"), AutoArchiveDuration: archiveAfter}, Into: &made,
 	})
 	switch {
 	case wire.Code(err) == wire.HasThread:

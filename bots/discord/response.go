@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
 	"nize/bots/discord/view"
@@ -18,13 +20,7 @@ import (
 // interaction, visible to its author only, for fifteen minutes; after that, in their direct
 // channel.
 
-// Types of first responses.
 const (
-	answerMessage  = 4
-	answerLater    = 5 // with a message
-	answerNothing  = 6 // leaves the pressed message unchanged
-	answerChoices  = 8
-	answerDialog   = 9
 	deferAfter     = 1800 * time.Millisecond
 	answerTime     = 2500 * time.Millisecond
 	interactionEnd = 14 * time.Minute
@@ -65,17 +61,13 @@ func (l *live) respondLate(i incoming.Interaction) *response {
 }
 
 // first sends the first response; ok reports that there was none before.
-func (r *response) first(ctx context.Context, kind int, data any) (ok bool, err error) {
+func (r *response) first(ctx context.Context, kind discordgo.InteractionResponseType, data *discordgo.InteractionResponseData) (ok bool, err error) {
 	if r.answered {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
-	body := map[string]any{"type": kind}
-	if data != nil {
-		body["data"] = data
-	}
-	err = r.l.wire.Do(ctx, wire.Request{Method: "POST", Path: "interactions/" + r.i.ID + "/" + r.i.Token + "/callback", Body: body, Hook: true})
+	err = r.l.wire.Do(ctx, wire.Request{Method: "POST", Path: "interactions/" + r.i.ID + "/" + r.i.Token + "/callback", Body: discordgo.InteractionResponse{Type: kind, Data: data}, Hook: true})
 	if err == nil || wire.Refused(err) { // refused: too late, or already given
 		r.answered = true
 		if r.timer != nil {
@@ -85,15 +77,18 @@ func (r *response) first(ctx context.Context, kind int, data any) (ok bool, err 
 	return err == nil, err
 }
 
+// alone announces a message that only the author of the interaction will see.
+var alone = &discordgo.InteractionResponseData{Flags: discordgo.MessageFlagsEphemeral}
+
 // later responds that the answer follows.
 func (r *response) later(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.press {
-		_, err := r.first(ctx, answerNothing, nil)
+		_, err := r.first(ctx, discordgo.InteractionResponseDeferredMessageUpdate, nil)
 		return err
 	}
-	ok, err := r.first(ctx, answerLater, map[string]any{"flags": view.Message{}.Alone().Flags})
+	ok, err := r.first(ctx, discordgo.InteractionResponseDeferredChannelMessageWithSource, alone)
 	r.pending = r.pending || ok
 	return err
 }
@@ -103,7 +98,7 @@ func (r *response) later(ctx context.Context) error {
 func (r *response) openDialog(ctx context.Context, d view.Dialog) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ok, err := r.first(ctx, answerDialog, d)
+	ok, err := r.first(ctx, discordgo.InteractionResponseModal, (*discordgo.InteractionResponseData)(&d))
 	r.dialog = r.dialog || ok
 	return ok, err
 }
@@ -114,22 +109,22 @@ func (r *response) tell(ctx context.Context, m view.Message, files ...wire.File)
 	defer r.mu.Unlock()
 	r.said = true
 	if len(files) == 0 {
-		if ok, err := r.first(ctx, answerMessage, m.Alone()); ok || err != nil && !wire.Refused(err) {
+		if ok, err := r.first(ctx, discordgo.InteractionResponseChannelMessageWithSource, m.Alone().Answer()); ok || err != nil && !wire.Refused(err) {
 			return err
 		}
 	} else if !r.answered {
-		ok, _ := r.first(ctx, answerLater, map[string]any{"flags": m.Alone().Flags})
+		ok, _ := r.first(ctx, discordgo.InteractionResponseDeferredChannelMessageWithSource, &discordgo.InteractionResponseData{Flags: m.Alone().Flags})
 		r.pending = r.pending || ok
 	}
 	hook := "webhooks/" + r.i.App + "/" + r.i.Token
 	if r.pending {
-		err := r.l.wire.Do(ctx, wire.Request{Method: "PATCH", Path: hook + "/messages/@original", Body: m, Files: files, Hook: true})
+		err := r.l.wire.Do(ctx, wire.Request{Method: "PATCH", Path: hook + "/messages/@original", Body: m.Edit(), Files: files, Hook: true})
 		if err == nil || !wire.Refused(err) {
 			r.pending = r.pending && err != nil
 			return err
 		}
 	}
-	return r.l.wire.Do(ctx, wire.Request{Method: "POST", Path: hook, Body: m.Alone(), Files: files, Hook: true, Once: true})
+	return r.l.wire.Do(ctx, wire.Request{Method: "POST", Path: hook, Body: m.Alone().FollowUp(), Files: files, Hook: true, Once: true})
 }
 
 // close ends an interaction that gets no further reply.
@@ -137,11 +132,11 @@ func (r *response) close(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.press {
-		_, err := r.first(ctx, answerNothing, nil)
+		_, err := r.first(ctx, discordgo.InteractionResponseDeferredMessageUpdate, nil)
 		return unlessRefused(err)
 	}
 	if !r.answered { // a command must get a response with content
-		if ok, err := r.first(ctx, answerLater, map[string]any{"flags": view.Message{}.Alone().Flags}); !ok {
+		if ok, err := r.first(ctx, discordgo.InteractionResponseDeferredChannelMessageWithSource, alone); !ok {
 			return unlessRefused(err)
 		}
 		r.pending = true
@@ -170,7 +165,7 @@ func (r *response) spent(now time.Time) bool {
 
 // tell sends a text to one person only: through their interaction if that is recent enough,
 // otherwise in their direct channel.
-func (l *live) tell(ctx context.Context, p people.Person, r *response, text string, buttons ...view.Component) error {
+func (l *live) tell(ctx context.Context, p people.Person, r *response, text string, buttons ...discordgo.MessageComponent) error {
 	if r == nil || r.spent(l.b.o.Now()) {
 		return l.posts.Direct(ctx, p, text, buttons...)
 	}

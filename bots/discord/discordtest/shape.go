@@ -203,9 +203,14 @@ var (
 	modalShape = object(fields{"custom_id!": length(1, 100), "title!": length(1, 45), "components!": list(1, 5, one(fields{
 		"1":  component(fields{"components!": list(1, 1, one(fields{"4": inputShape(fields{"label!": length(1, 45)})}))}),
 		"10": textShape,
-		"18": component(fields{"label!": length(1, 45), "description": length(0, 100), "component!": one(join(selects, fields{"4": inputShape(fields{"label": length(0, 0)})}))}),
+		"18": component(fields{"label!": length(1, 45), "description": length(0, 100), "component!": all(object(fields{"disabled": notInModal}), one(join(selects, fields{"4": inputShape(fields{"label": length(0, 0)})})))}),
 	}))})
 )
+
+// notInModal is a field that is valid in messages only, whatever its value is.
+func notInModal(c *checker, at string, _ json.RawMessage) {
+	c.Wrong(at, "COMPONENT_DISABLED_NOT_ALLOWED The disabled field is not allowed in modals.")
+}
 
 // checkPicks checks that the numbers of choices leave a valid range, and don't exceed a
 // list's own options.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/view"
@@ -98,7 +100,7 @@ func (po *Poster) showImages(ctx context.Context, at store.Address, m store.Mess
 		return "", err
 	}
 	w := phrases.For(po.Reader(ctx, at).Locale)
-	var rows []view.Component
+	var rows []discordgo.MessageComponent
 	if found.Link != "" {
 		rows = view.Rows(view.Link(w.Say(phrases.OpenView), found.Link))
 	}

@@ -22,6 +22,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/people"
@@ -141,7 +143,7 @@ func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.M
 func (po *Poster) post(ctx context.Context, at store.Address, id string, m view.Message, files ...wire.File) (string, error) {
 	var made incoming.Message
 	if to := repliesTo(at); to != "" {
-		m.Reference = &view.Reference{Message: to}
+		m.Reference = &discordgo.MessageReference{MessageID: to, FailIfNotExists: new(bool)} // Discord posts an ordinary message if it no longer exists
 	}
 	err := po.o.Wire.Do(ctx, wire.Request{
 		Method: "POST", Path: "channels/" + channelOf(at) + "/messages",
@@ -161,10 +163,10 @@ func (po *Poster) edit(ctx context.Context, at store.Address, m view.Message) er
 }
 
 func (po *Poster) replace(ctx context.Context, at store.Address, m view.Message) error {
-	err := po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m})
+	err := po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m.Edit()})
 	if wire.Code(err) == wire.Archived { // the thread is archived: unarchive it, as a post would
-		if err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at), Body: map[string]bool{"archived": false}}); err == nil {
-			err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m})
+		if err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at), Body: discordgo.ChannelEdit{Archived: new(bool)}}); err == nil {
+			err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m.Edit()})
 		}
 	}
 	return err
@@ -325,7 +327,7 @@ func (po *Poster) tellClosed(ctx context.Context, at store.Address, m store.Mess
 
 // Direct posts a text of nize's own in a person's direct channel, once per action of
 // theirs.
-func (po *Poster) Direct(ctx context.Context, p people.Person, text string, buttons ...view.Component) error {
+func (po *Poster) Direct(ctx context.Context, p people.Person, text string, buttons ...discordgo.MessageComponent) error {
 	channel, err := po.o.People.OpenDM(ctx, p.ID)
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/arguments"
 	"nize/bots/phrases"
@@ -52,29 +54,29 @@ func Card(card store.Card, r bots.Reader) Message {
 // MenuVerb is in the id of a card's menu, whose values are the verbs of its entries.
 const MenuVerb = "menu"
 
-func cardButtons(card store.Card, words phrases.Catalogue) []Component {
-	var buttons []Component
-	menu := Component{Type: kindSelect, CustomID: CallID + ":" + bots.PressOf(MenuVerb, card).String(), Placeholder: Clip(words.Say(phrases.ButtonMore), maxOption)}
+func cardButtons(card store.Card, words phrases.Catalogue) []discordgo.MessageComponent {
+	var buttons []discordgo.MessageComponent
+	menu := discordgo.SelectMenu{CustomID: CallID + ":" + bots.PressOf(MenuVerb, card).String(), Placeholder: Clip(words.Say(phrases.ButtonMore), maxOption)}
 	for _, b := range bots.CardButtons(card, words) {
 		if b.Menu {
-			menu.Options = append(menu.Options, Option{Label: Clip(b.Label, maxOption), Value: b.Verb})
+			menu.Options = append(menu.Options, discordgo.SelectMenuOption{Label: Clip(b.Label, maxOption), Value: b.Verb})
 			continue
 		}
 		if b.URL != "" { // the press of a button that opens an address isn't reported
 			if len(b.URL) <= maxLink {
-				buttons = append(buttons, Component{Type: kindButton, Style: styleLink, Label: Clip(b.Label, maxButton), URL: b.URL})
+				buttons = append(buttons, Link(b.Label, b.URL))
 			}
 			b.Label = words.Say(phrases.ButtonOpened)
 		}
 		button := Button(b.Label, CallID+":"+bots.PressOf(b.Verb, card).String())
 		if b.Strong {
-			button.Style = stylePrimary
+			button.Style = discordgo.PrimaryButton
 		}
 		buttons = append(buttons, button)
 	}
 	rows := Rows(buttons...)
 	if menu.Options != nil {
-		rows = append(rows, Component{Type: kindRow, Components: []Component{menu}})
+		rows = append(rows, discordgo.ActionsRow{Components: []discordgo.MessageComponent{menu}})
 	}
 	return rows
 }

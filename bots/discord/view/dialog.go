@@ -1,51 +1,64 @@
 package view
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store"
 )
 
-// Dialog is a modal. Its id carries its state.
-type Dialog struct {
-	CustomID   string      `json:"custom_id"`
-	Title      string      `json:"title"`
-	Components []Component `json:"components"`
-}
+// Dialog is a modal as the response to an interaction. Its id carries its state.
+type Dialog discordgo.InteractionResponseData
 
 func newDialog(id, title string) Dialog {
 	return Dialog{CustomID: id, Title: Clip(title, maxDialogTitle)}
 }
 
 // add adds a field with a label.
-func (d *Dialog) add(label, hint string, field Component) {
+func (d *Dialog) add(label, hint string, field discordgo.MessageComponent) {
 	if len(d.Components) < maxDialog {
-		d.Components = append(d.Components, Component{Type: kindLabel, Label: Clip(label, maxDialogTitle), Description: Clip(hint, maxHint), Component: &field})
+		d.Components = append(d.Components, discordgo.Label{Label: Clip(label, maxDialogTitle), Description: Clip(hint, maxHint), Component: field})
 	}
 }
 
 // say adds a text above the fields, if there is room.
 func (d *Dialog) say(text string, fields int) {
 	if text != "" && fields < maxDialog {
-		d.Components = append(d.Components, Component{Type: kindWords, Content: Clip(Escape(text), 1000)})
+		d.Components = append(d.Components, discordgo.TextDisplay{Content: Clip(Escape(text), 1000)})
 	}
 }
 
-func input(id, value string, long, required bool, limit int) Component {
-	c := Component{Type: kindInput, Style: styleShort, CustomID: id, Value: value, MaxLength: limit, Required: &required}
+func input(id, value string, long, required bool, limit int) discordgo.TextInput {
+	style := discordgo.TextInputShort
 	if long {
-		c.Style = styleLong
+		style = discordgo.TextInputParagraph
 	}
-	return c
+	return discordgo.TextInput{Style: style, CustomID: id, Value: value, MaxLength: limit, Required: &required}
 }
 
-func choice(id string, required bool, options ...Option) Component {
+// dialogSelect is a select of a dialog. discordgo's always has the field disabled, which
+// Discord refuses in dialogs.
+type dialogSelect struct{ discordgo.SelectMenu }
+
+// MarshalJSON implements json.Marshaler.
+func (s dialogSelect) MarshalJSON() ([]byte, error) {
+	type fields discordgo.SelectMenu // without its methods
+	return json.Marshal(struct {
+		fields
+		Type     discordgo.ComponentType `json:"type"`
+		Disabled *bool                   `json:"disabled,omitempty"` // replaces that of fields
+	}{fields: fields(s.SelectMenu), Type: s.Type()})
+}
+
+func choice(id string, required bool, options ...discordgo.SelectMenuOption) dialogSelect {
 	least := 0
 	if required {
 		least = 1
@@ -53,7 +66,7 @@ func choice(id string, required bool, options ...Option) Component {
 	for n := range options {
 		options[n].Label, options[n].Value = Clip(options[n].Label, maxOption), Clip(options[n].Value, maxOption)
 	}
-	return Component{Type: kindSelect, CustomID: id, Options: options[:min(len(options), maxOptions)], MinValues: &least, MaxValues: 1, Required: &required}
+	return dialogSelect{discordgo.SelectMenu{CustomID: id, Options: options[:min(len(options), maxOptions)], MinValues: &least, MaxValues: 1, Required: &required}}
 }
 
 // EditLimits are the limits of a dialog that edits a call.
@@ -74,9 +87,9 @@ func EditDialog(card store.Card, e bots.CallEdit, p bots.Press, w phrases.Catalo
 			d.add(label, hint, input(f.Name, f.Value, f.Long, f.Required && !f.Long, maxInput))
 			continue
 		}
-		var options []Option
+		var options []discordgo.SelectMenuOption
 		for n, text := range f.Options {
-			options = append(options, Option{Label: bots.Escape(text), Value: strconv.Itoa(n), Default: n == f.Chosen || slices.Contains(f.Several, n)})
+			options = append(options, discordgo.SelectMenuOption{Label: bots.Escape(text), Value: strconv.Itoa(n), Default: n == f.Chosen || slices.Contains(f.Several, n)})
 		}
 		c := choice(f.Name, f.Required, options...)
 		if f.Many {
@@ -107,9 +120,9 @@ func AlwaysDialog(card store.Card, p bots.Press, may bots.StandingScopes, w phra
 	d := newDialog(AlwaysID+":"+p.String(), title)
 	d.say(w.Say(hint, bots.Escape(Clip(card.Tool, 200))), 4)
 	for _, q := range bots.StandingQuestions(p.Verb == bots.VerbNever, may, w) {
-		var options []Option
+		var options []discordgo.SelectMenuOption
 		for i, o := range q.Choices {
-			options = append(options, Option{Value: o.Value, Label: o.Label, Description: Clip(o.Note, maxOption), Default: i == 0})
+			options = append(options, discordgo.SelectMenuOption{Value: o.Value, Label: o.Label, Description: Clip(o.Note, maxOption), Default: i == 0})
 		}
 		d.add(q.Label, "", choice(q.Name, true, options...))
 		if q.Name == bots.StandingArgs {
@@ -157,7 +170,7 @@ func pagesOf(f bots.Form) [][]bots.Field {
 // FormMenu returns a choice of the dialogs of a form that doesn't fit into one, named by
 // their fields; ok is false if it fits into one.
 func FormMenu(f bots.Form, command string, w phrases.Catalogue) (m Message, ok bool) {
-	var buttons []Component
+	var buttons []discordgo.MessageComponent
 	pages := pagesOf(f)
 	for n, page := range pages {
 		var names []string
@@ -196,9 +209,9 @@ func FormDialog(f bots.Form, command string, n int) (Dialog, bool) {
 			d.add(field.Label, field.Hint, input(id, field.Written(fieldLimits), field.Long, false, maxInput))
 			continue
 		}
-		var options []Option
+		var options []discordgo.SelectMenuOption
 		for _, o := range field.Options {
-			options = append(options, Option{Label: bots.Escape(o.Label), Value: o.Value, Default: slices.Contains(field.Value, o.Value)})
+			options = append(options, discordgo.SelectMenuOption{Label: bots.Escape(o.Label), Value: o.Value, Default: slices.Contains(field.Value, o.Value)})
 		}
 		c := choice(id, !field.Many && len(field.Shown(fieldLimits)) > 0, options...)
 		if field.Many {
@@ -279,69 +292,59 @@ func Verbatim(text string) (m Message, fits bool) {
 }
 
 // languages maps Discord's names of nize's languages, other than English.
-var languages = map[string]string{"zh-CN": "zh-Hans", "zh-TW": "zh-Hant"}
-
-// Types of commands and of their options.
-const (
-	slashCommand   = 1
-	messageCommand = 3
-	subCommand     = 1
-	textOption     = 3
-)
-
-// Command is a command as registered with Discord.
-type Command struct {
-	Name         string            `json:"name"`
-	Names        map[string]string `json:"name_localizations,omitempty"`
-	Type         int               `json:"type"`
-	Description  string            `json:"description,omitempty"`
-	Descriptions map[string]string `json:"description_localizations,omitempty"`
-	Options      []Command         `json:"options,omitempty"`
-	Required     bool              `json:"required,omitempty"`
-	Autocomplete bool              `json:"autocomplete,omitempty"`
-}
+var languages = map[discordgo.Locale]string{discordgo.ChineseCN: "zh-Hans", discordgo.ChineseTW: "zh-Hant"}
 
 // completed lists the commands whose arguments are completed with names of existing things.
 var completed = []string{"agent", "model", "servers", "credentials", "tokens", "approve", "deny", "settings", "streaming", "channel"}
 
 // Commands returns the commands of /nize and the message command.
-func Commands(list []bots.Command) []Command {
-	local := func(key phrases.Key, limit int) (string, map[string]string) {
-		all := map[string]string{}
+func Commands(list []bots.Command) []*discordgo.ApplicationCommand {
+	local := func(key phrases.Key, limit int) (string, map[discordgo.Locale]string) {
+		all := map[discordgo.Locale]string{}
 		for theirs, ours := range languages {
 			all[theirs] = Clip(phrases.For(ours).Say(key), limit)
 		}
 		return Clip(phrases.For("").Say(key), limit), all
 	}
-	nize := Command{Name: "nize", Type: slashCommand}
-	nize.Description, nize.Descriptions = local(phrases.AboutAsk, maxHint)
+	text, texts := local(phrases.AboutAsk, maxHint)
+	nize := &discordgo.ApplicationCommand{Name: "nize", Type: discordgo.ChatApplicationCommand, Description: text, DescriptionLocalizations: &texts}
 	for _, c := range list[:min(len(list), maxOptions)] {
-		sub := Command{Name: c.Name, Type: subCommand}
-		sub.Description, sub.Descriptions = local(c.About, maxHint)
+		sub := &discordgo.ApplicationCommandOption{Name: c.Name, Type: discordgo.ApplicationCommandOptionSubCommand}
+		sub.Description, sub.DescriptionLocalizations = local(c.About, maxHint)
 		if c.Args != "" {
-			sub.Options = []Command{{
-				Name: "words", Type: textOption, Description: Clip(c.Args, maxHint),
+			sub.Options = []*discordgo.ApplicationCommandOption{{
+				Name: "words", Type: discordgo.ApplicationCommandOptionString, Description: Clip(c.Args, maxHint),
 				Required: !strings.HasPrefix(c.Args, "["), Autocomplete: slices.Contains(completed, c.Name),
 			}}
 		}
 		nize.Options = append(nize.Options, sub)
 	}
-	about := Command{Type: messageCommand}
-	about.Name, about.Names = local(phrases.AskAboutThis, 32)
-	return []Command{nize, about}
+	name, names := local(phrases.AskAboutThis, 32)
+	return []*discordgo.ApplicationCommand{nize, {Name: name, NameLocalizations: &names, Type: discordgo.MessageApplicationCommand}}
 }
 
-// Choices returns the words that begin with, or contain, the typed text.
-func Choices(words []string, typed string) []map[string]string {
-	choices := []map[string]string{}
+// Completion is the response to an autocompletion request. discordgo's response omits an
+// empty list of choices, which Discord requires.
+type Completion struct {
+	Type discordgo.InteractionResponseType `json:"type"`
+	Data struct {
+		Choices []discordgo.ApplicationCommandOptionChoice `json:"choices"`
+	} `json:"data"`
+}
+
+// Complete offers the words that begin with, or contain, the typed text.
+func Complete(words []string, typed string) Completion {
+	choices := []discordgo.ApplicationCommandOptionChoice{}
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	for _, begins := range []bool{true, false} {
 		for _, w := range words {
 			low := strings.ToLower(w)
 			if strings.HasPrefix(low, typed) == begins && strings.Contains(low, typed) && len(choices) < maxOptions && size(w) <= maxOption {
-				choices = append(choices, map[string]string{"name": w, "value": w})
+				choices = append(choices, discordgo.ApplicationCommandOptionChoice{Name: w, Value: w})
 			}
 		}
 	}
-	return choices
+	c := Completion{Type: discordgo.InteractionApplicationCommandAutocompleteResult}
+	c.Data.Choices = choices
+	return c
 }

@@ -3,6 +3,8 @@ package view
 import (
 	"strings"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store/display"
@@ -17,27 +19,6 @@ const (
 	maxFieldValue  = 1024
 )
 
-// Embed is a rendered result.
-type Embed struct {
-	Title       string       `json:"title,omitempty"`
-	URL         string       `json:"url,omitempty"`
-	Description string       `json:"description,omitempty"`
-	Fields      []EmbedField `json:"fields,omitempty"`
-	Footer      *EmbedFooter `json:"footer,omitempty"`
-}
-
-// EmbedField is a name with its value.
-type EmbedField struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Inline bool   `json:"inline,omitempty"`
-}
-
-// EmbedFooter names the call of the result.
-type EmbedFooter struct {
-	Text string `json:"text"`
-}
-
 // ResultMark returns the footer by which a message is found as the result of a call.
 func ResultMark(tool, call string) string { return Clip(bots.Escape(tool), 100) + " · " + call }
 
@@ -45,10 +26,10 @@ func ResultMark(tool, call string) string { return Clip(bots.Escape(tool), 100) 
 // to a URL from the result itself. What doesn't fit into an embed is omitted: rows of the
 // table first, then fields.
 func Result(v display.View, tool, call string, w phrases.Catalogue) Message {
-	e := Embed{Title: Clip(Escape(v.Title), maxEmbedTitle), URL: v.Link, Description: Clip(Escape(v.Text), maxDescription/2), Footer: &EmbedFooter{ResultMark(tool, call)}}
+	e := &discordgo.MessageEmbed{Title: Clip(Escape(v.Title), maxEmbedTitle), URL: v.Link, Description: Clip(Escape(v.Text), maxDescription/2), Footer: &discordgo.MessageEmbedFooter{Text: ResultMark(tool, call)}}
 	left := maxEmbed - size(e.Title) - size(e.Description) - size(e.Footer.Text)
 	for _, f := range v.Fields {
-		field := EmbedField{Clip(Escape(f.Name), maxFieldName), Clip(Escape(f.Value), maxFieldValue), true}
+		field := &discordgo.MessageEmbedField{Name: Clip(Escape(f.Name), maxFieldName), Value: Clip(Escape(f.Value), maxFieldValue), Inline: true}
 		if left -= size(field.Name) + size(field.Value); left < 0 {
 			break
 		}
@@ -70,8 +51,8 @@ func Result(v display.View, tool, call string, w phrases.Catalogue) Message {
 		}
 	}
 	m := Text("")
-	m.Flags &^= noEmbeds
-	m.Embeds = []Embed{e}
+	m.Flags &^= discordgo.MessageFlagsSuppressEmbeds
+	m.Embeds = []*discordgo.MessageEmbed{e}
 	return m
 }
 

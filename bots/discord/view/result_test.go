@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots/phrases"
 	"nize/store/display"
 )
@@ -53,7 +55,7 @@ func TestResultGolden(t *testing.T) {
 				t.Errorf("a field of %d and %d characters", size(f.Name), size(f.Value))
 			}
 		}
-		if all > maxEmbed || size(e.Title) > maxEmbedTitle || size(e.Description) > maxDescription || m.Flags&noEmbeds != 0 {
+		if all > maxEmbed || size(e.Title) > maxEmbedTitle || size(e.Description) > maxDescription || m.Flags&discordgo.MessageFlagsSuppressEmbeds != 0 {
 			t.Errorf("%d characters, title %d, description %d, flags %d", all, size(e.Title), size(e.Description), m.Flags)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/store"
@@ -22,7 +24,7 @@ type ToolMessage = bots.ToolMessage[ToolsBefore]
 // ToolsBefore is the content of a message about tools that an earlier run wrote.
 type ToolsBefore struct {
 	lines   []string
-	buttons []Component
+	buttons []discordgo.MessageComponent
 }
 
 // Tools returns the message about a turn's tools: one line each, and buttons that show

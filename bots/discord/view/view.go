@@ -4,6 +4,11 @@
 // Cards are plain messages with buttons below them instead of the newer layout components:
 // a message with those has no text of its own, so a notification would be empty, and screen
 // readers read plain text best. What doesn't fit into a message is attached as a file.
+//
+// Messages, components, embeds, dialogs and commands are discordgo's types. Beside them are
+// three small ones, each because discordgo's has no correct form: [Message] has a nonce,
+// [Completion] keeps an empty list, and a select of a dialog has no field disabled.
+// TestLibraryOutgoing shows what discordgo's would send.
 package view
 
 import (
@@ -13,6 +18,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/bwmarrin/discordgo"
 
 	"nize/bots"
 	"nize/bots/markdown"
@@ -36,95 +43,50 @@ const (
 	maxLink        = 512 // characters of a link button's address
 )
 
-// Flags of messages.
-const (
-	noEmbeds  = 1 << 2
-	ephemeral = 1 << 6
-)
-
-// Types of components.
-const (
-	kindRow    = 1
-	kindButton = 2
-	kindSelect = 3
-	kindInput  = 4
-	kindWords  = 10
-	kindLabel  = 18
-)
-
-// Styles of buttons and inputs.
-const (
-	stylePrimary   = 1
-	styleSecondary = 2
-	styleLink      = 5
-	styleShort     = 1
-	styleLong      = 2
-)
-
-// Component is a button, a select, an input, or a container.
-type Component struct {
-	Type        int         `json:"type"`
-	Style       int         `json:"style,omitempty"`
-	Label       string      `json:"label,omitempty"`
-	Description string      `json:"description,omitempty"`
-	Content     string      `json:"content,omitempty"`
-	CustomID    string      `json:"custom_id,omitempty"`
-	Placeholder string      `json:"placeholder,omitempty"`
-	URL         string      `json:"url,omitempty"`
-	Components  []Component `json:"components,omitempty"`
-	Component   *Component  `json:"component,omitempty"`
-	Options     []Option    `json:"options,omitempty"`
-	MinValues   *int        `json:"min_values,omitempty"`
-	MaxValues   int         `json:"max_values,omitempty"`
-	Required    *bool       `json:"required,omitempty"`
-	Value       string      `json:"value,omitempty"`
-	MaxLength   int         `json:"max_length,omitempty"`
-}
-
-// Option is an option of a select.
-type Option struct {
-	Label       string `json:"label"`
-	Value       string `json:"value"`
-	Description string `json:"description,omitempty"`
-	Default     bool   `json:"default,omitempty"`
-}
-
-// Mentions says whom a message notifies: nobody, whatever its text is.
-type Mentions struct {
-	Parse []string `json:"parse"`
-}
-
-// Message is a message to be sent.
+// Message is a message to be sent: discordgo's, with the nonce that it lacks.
 type Message struct {
-	Content    string      `json:"content"`
-	Components []Component `json:"components"`
-	Embeds     []Embed     `json:"embeds,omitempty"`
-	Mentions   Mentions    `json:"allowed_mentions"`
-	Flags      int         `json:"flags,omitempty"`
-	Nonce      string      `json:"nonce,omitempty"`
-	Enforce    bool        `json:"enforce_nonce,omitempty"`
-	Reference  *Reference  `json:"message_reference,omitempty"`
-}
-
-// Reference is the message that a message replies to. If that no longer exists, Discord
-// posts an ordinary message.
-type Reference struct {
-	Message string `json:"message_id"`
-	Fail    bool   `json:"fail_if_not_exists"`
+	discordgo.MessageSend
+	Nonce   string `json:"nonce,omitempty"`
+	Enforce bool   `json:"enforce_nonce,omitempty"`
 }
 
 // Text returns a message of text and buttons. A text that exceeds Discord's limit is cut;
 // callers split it earlier if they have something better.
-func Text(content string, components ...Component) Message {
+func Text(content string, components ...discordgo.MessageComponent) Message {
 	if components == nil {
-		components = []Component{} // in an edit, this removes the existing ones
+		components = []discordgo.MessageComponent{} // in an edit, this removes the existing ones
 	}
-	return Message{Content: Clip(content, MaxText), Components: components[:min(len(components), maxRows)], Mentions: Mentions{[]string{}}, Flags: noEmbeds}
+	return Message{MessageSend: discordgo.MessageSend{
+		Content: Clip(content, MaxText), Components: components[:min(len(components), maxRows)],
+		AllowedMentions: &discordgo.MessageAllowedMentions{Parse: []discordgo.AllowedMentionType{}}, // it notifies no one, whatever its text is
+		Flags:           discordgo.MessageFlagsSuppressEmbeds,
+	}}
+}
+
+// Edit returns the message as the new content of one that was sent before. The fields are
+// the same for every kind of message; discordgo.MessageEdit also has the ids, which are in
+// the path.
+func (m Message) Edit() *discordgo.WebhookEdit {
+	e := &discordgo.WebhookEdit{Content: &m.Content, Components: &m.Components, AllowedMentions: m.AllowedMentions, Flags: m.Flags}
+	if m.Embeds != nil {
+		e.Embeds = &m.Embeds
+	}
+	return e
+}
+
+// Answer returns the message as the first response to an interaction.
+func (m Message) Answer() *discordgo.InteractionResponseData {
+	return &discordgo.InteractionResponseData{Content: m.Content, Components: m.Components, Embeds: m.Embeds, AllowedMentions: m.AllowedMentions, Flags: m.Flags}
+}
+
+// FollowUp returns the message as a further response to an interaction.
+func (m Message) FollowUp() *discordgo.WebhookParams {
+	return &discordgo.WebhookParams{Content: m.Content, Components: m.Components, Embeds: m.Embeds, AllowedMentions: m.AllowedMentions, Flags: m.Flags}
 }
 
 // Alone returns the message as one that only the author of the interaction sees.
 func (m Message) Alone() Message {
-	m.Flags |= ephemeral
+	m.Flags |= discordgo.MessageFlagsEphemeral
 	return m
 }
 
@@ -180,7 +142,7 @@ func Escape(s string) string {
 }
 
 // Notice returns nize's own text in small letters, with nize's names as code.
-func Notice(text string, components ...Component) Message {
+func Notice(text string, components ...discordgo.MessageComponent) Message {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSpace(bots.Plain(text)), "\n") {
 		if line = strings.TrimSpace(line); line != "" {
@@ -230,23 +192,21 @@ func size(text string) (n int) {
 func sizeOf(r rune) int { return max(utf16.RuneLen(r), 1) }
 
 // Rows returns buttons as rows below a message.
-func Rows(buttons ...Component) (rows []Component) {
-	for len(buttons) > 0 && len(rows) < maxRows {
-		n := min(len(buttons), maxRowButtons)
-		rows = append(rows, Component{Type: kindRow, Components: buttons[:n]})
-		buttons = buttons[n:]
+func Rows(buttons ...discordgo.MessageComponent) (rows []discordgo.MessageComponent) {
+	for row := range slices.Chunk(buttons, maxRowButtons) {
+		rows = append(rows, discordgo.ActionsRow{Components: row})
 	}
-	return rows
+	return rows[:min(len(rows), maxRows)]
 }
 
 // Button returns a button that sends an id.
-func Button(label, id string) Component {
-	return Component{Type: kindButton, Style: styleSecondary, Label: Clip(label, maxButton), CustomID: id}
+func Button(label, id string) discordgo.Button {
+	return discordgo.Button{Style: discordgo.SecondaryButton, Label: Clip(label, maxButton), CustomID: id}
 }
 
 // Link returns a button that opens a URL.
-func Link(label, url string) Component {
-	return Component{Type: kindButton, Style: styleLink, Label: Clip(label, maxButton), URL: url}
+func Link(label, url string) discordgo.Button {
+	return discordgo.Button{Style: discordgo.LinkButton, Label: Clip(label, maxButton), URL: url}
 }
 
 // Prefixes of custom_ids, before a colon.
@@ -270,8 +230,8 @@ func HeadOf(id string) (head, rest string) {
 }
 
 // AnswerButtons returns the buttons of a reply.
-func AnswerButtons(a bots.Answer, words phrases.Catalogue) []Component {
-	var buttons []Component
+func AnswerButtons(a bots.Answer, words phrases.Catalogue) []discordgo.MessageComponent {
+	var buttons []discordgo.MessageComponent
 	for _, b := range a.Buttons {
 		if len(WordsID)+1+len(b.Words) <= maxCustomID {
 			buttons = append(buttons, Button(words.Say(b.Label), WordsID+":"+b.Words))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
 	"github.com/google/go-cmp/cmp"
 
 	"nize/bots"
@@ -73,16 +74,24 @@ func TestCardGolden(t *testing.T) {
 // checkMessage holds Discord's bounds, and that nobody is notified.
 func checkMessage(t *testing.T, name string, m Message) {
 	t.Helper()
-	if size(m.Content) > MaxText || len(m.Components) > maxRows || len(m.Mentions.Parse) > 0 || m.Mentions.Parse == nil {
-		t.Errorf("%s: %d characters, %d rows, mentions %v", name, size(m.Content), len(m.Components), m.Mentions)
+	if size(m.Content) > MaxText || len(m.Components) > maxRows || len(m.AllowedMentions.Parse) > 0 || m.AllowedMentions.Parse == nil {
+		t.Errorf("%s: %d characters, %d rows, mentions %v", name, size(m.Content), len(m.Components), m.AllowedMentions)
 	}
 	seen := map[string]bool{}
 	for _, row := range m.Components {
-		for _, b := range row.Components {
-			if len(b.CustomID) > maxCustomID || size(b.Label) > maxButton || seen[b.CustomID] || len(row.Components) > maxRowButtons {
-				t.Errorf("%s: the button %+v", name, b)
+		row := row.(discordgo.ActionsRow)
+		for _, c := range row.Components {
+			id, label := "", ""
+			switch c := c.(type) {
+			case discordgo.Button:
+				id, label = c.CustomID, c.Label
+			case discordgo.SelectMenu:
+				id, label = c.CustomID, c.Placeholder
 			}
-			seen[b.CustomID] = true
+			if len(id) > maxCustomID || size(label) > maxButton || seen[id] || len(row.Components) > maxRowButtons {
+				t.Errorf("%s: the component %+v", name, c)
+			}
+			seen[id] = true
 		}
 	}
 }
@@ -153,13 +162,15 @@ var testPatterns = []store.CardPattern{
 func TestPatternsInTheDialog(t *testing.T) {
 	card := testCard()
 	d := AlwaysDialog(card, bots.PressOf(bots.VerbAlways, card), bots.StandingScopes{Conversation: true, Session: true, Patterns: testPatterns}, phrases.For(""))
-	var got []Option
+	var got []discordgo.SelectMenuOption
 	for _, c := range d.Components {
-		if c.Component != nil && c.Component.CustomID == bots.StandingArgs {
-			got = c.Component.Options
+		if label, ok := c.(discordgo.Label); ok {
+			if c, ok := label.Component.(dialogSelect); ok && c.CustomID == bots.StandingArgs {
+				got = c.Options
+			}
 		}
 	}
-	want := []Option{
+	want := []discordgo.SelectMenuOption{
 		{Label: "git status -s", Value: "line", Description: "1 of 9 in 30 days", Default: true},
 		{Label: "git status*", Value: `pattern {"command":"git status*"}`, Description: "3 of 9 in 30 days"},
 		{Label: "git* in this repository", Value: `here {"command":"git*"}`, Description: "4 of 9 in 30 days; wide: also push, and hooks of the repository"},
@@ -201,7 +212,7 @@ func TestDialogs(t *testing.T) {
 			t.Errorf("%s: %+v", name, d)
 		}
 		for _, c := range d.Components {
-			if size(c.Label) > maxDialogTitle || size(c.Description) > maxHint {
+			if c, ok := c.(discordgo.Label); ok && (size(c.Label) > maxDialogTitle || size(c.Description) > maxHint) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
