@@ -93,7 +93,7 @@ var layers = map[string]layer{
 	"bots/chattest/page":            {"bots/theme", "A chat client in the browser for the fakes. It draws their state."},
 	"bots/chattest":                 {"", "The base of every fake platform. It knows no platform, and nothing of nize."},
 	"bots/discord":                  {"bots bots/account bots/discord/incoming bots/discord/invite bots/discord/people bots/discord/posting bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue store/backoff", "One platform. It renders and receives, and decides nothing."},
-	"bots/discord/posting":          {"bots bots/discord/incoming bots/discord/people bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue", "Outgoing messages. It knows no incoming ones."},
+	"bots/discord/posting":          {"bots bots/discord/incoming bots/discord/invite bots/discord/people bots/discord/view bots/discord/wire bots/outbox bots/phrases bots/queue", "Outgoing messages. It knows no incoming ones."},
 	"bots/discord/people":           {"bots bots/account bots/discord/incoming bots/discord/wire bots/phrases bots/sweep", "Identities of people in Discord. It posts nothing."},
 	"bots/discord/incoming":         {"bots", "A decoder: bytes from Discord in, checked values out. It makes no request."},
 	"bots/discord/wire":             {"bots/queue store/backoff", "Requests to Discord and its gateway, whatever their purpose."},

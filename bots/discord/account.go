@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/invite"
@@ -36,7 +38,7 @@ func (b *Bot) Check(ctx context.Context, c bots.Connection) (bots.Checked, error
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	w := wire.New(b.o.wire(), token)
-	var self incoming.User
+	var self discordgo.User
 	if err := w.Do(ctx, wire.Request{Method: "GET", Path: "users/@me", Into: &self}); err != nil {
 		return none, refusedToken(err)
 	}
@@ -48,13 +50,13 @@ func (b *Bot) Check(ctx context.Context, c bots.Connection) (bots.Checked, error
 		return none, refusedToken(err)
 	}
 	account := store.Bot{
-		Surface: store.OnDiscord, Mode: a.mode(), Enabled: true, Team: c.Team, User: self.ID, App: a.ID,
+		Surface: store.OnDiscord, Mode: modeOf(a), Enabled: true, Team: c.Team, User: self.ID, App: a.ID,
 		Tokens: map[string]store.Secret{Token: token},
 	}
 	if !incoming.IDForm.MatchString(c.Team) {
 		return none, fmt.Errorf("%w guild %q: give its id, as nizectl bots discord connect --guild ID; Discord copies it from the server's menu in developer mode", store.ErrInvalid, store.Clip(c.Team, 40))
 	}
-	var g incoming.Guild
+	var g discordgo.Guild
 	err = w.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + c.Team, Into: &g})
 	switch {
 	case wire.Refused(err) && !wire.TokenGone(err):
@@ -70,7 +72,7 @@ func (b *Bot) Check(ctx context.Context, c bots.Connection) (bots.Checked, error
 	if a.Flags&flagMembers == 0 {
 		checked.Advice = append(checked.Advice, "Server Members Intent is off: who leaves the server is noticed by the daily sweep, and not at once. Switch it on "+portal+".")
 	}
-	if a.Public {
+	if a.BotPublic {
 		checked.Advice = append(checked.Advice, "Public Bot is on: anybody can let the bot into their server, which nize leaves. Switch it off "+portal+".")
 	}
 	return checked, nil

@@ -181,7 +181,7 @@ func (m *missed) fetchFrom(ctx context.Context, s *search) error {
 		return err
 	}
 	for _, sent := range list {
-		if !c.Direct() {
+		if !incoming.Direct(c) {
 			sent.Guild = m.guild // not included in lists
 		}
 		raw, err := json.Marshal(sent)

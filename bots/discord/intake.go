@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/account"
 	"nize/bots/discord/incoming"
@@ -119,7 +121,7 @@ func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 
 // laneOf returns the thread that a message belongs to or will begin.
 func (l *live) laneOf(m incoming.Message) string {
-	if c, ok := l.people.KnownChannel(m.Channel); ok && !c.Thread() && !c.Direct() {
+	if c, ok := l.people.KnownChannel(m.Channel); ok && !c.IsThread() && !incoming.Direct(c) {
 		return m.ID
 	}
 	return m.Channel
@@ -192,7 +194,7 @@ func (l *live) note(ctx context.Context, kind string, data json.RawMessage) erro
 			return err
 		case strings.HasSuffix(kind, "DELETE"):
 			l.people.ForgetChannel(c.ID)
-		case c.Guild == l.guild:
+		case c.GuildID == l.guild:
 			l.people.SetChannel(c)
 		}
 	case "GUILD_MEMBER_UPDATE":
@@ -206,7 +208,7 @@ func (l *live) note(ctx context.Context, kind string, data json.RawMessage) erro
 }
 
 // leave leaves a guild other than the configured one.
-func (l *live) leave(ctx context.Context, g incoming.Guild) {
+func (l *live) leave(ctx context.Context, g discordgo.Guild) {
 	l.log.Warn("nize leaves a guild that it was not connected to", "left", g.ID, "name", store.Clip(g.Name, 100))
 	err := l.wire.Do(ctx, wire.Request{Method: "DELETE", Path: "users/@me/guilds/" + g.ID})
 	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {
@@ -224,7 +226,7 @@ func (l *live) acceptLeaver(ctx context.Context, data json.RawMessage, done func
 		return nil
 	}
 	l.people.Forget(user) // before the next item from this person
-	payload, err := json.Marshal(map[string]any{"guild_id": guild, "user": incoming.User{ID: user}})
+	payload, err := json.Marshal(map[string]any{"guild_id": guild, "user": map[string]string{"id": user}})
 	if err != nil {
 		return err
 	}
@@ -265,17 +267,17 @@ func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
 	if !known {
 		return true // decided when it is processed
 	}
-	at := l.place(cmp.Or(c.Parent, c.ID), "")
-	if !c.Thread() {
+	at := l.place(cmp.Or(c.ParentID, c.ID), "")
+	if !c.IsThread() {
 		at = l.place(c.ID, "")
 	}
 	if l.talk.Mode(ctx, at) == store.ModeAll && !m.Everyone {
 		return true
 	}
-	if !c.Thread() {
+	if !c.IsThread() {
 		return false
 	}
-	_, err := l.b.o.Store.Threads.FindThread(ctx, l.place(c.Parent, c.ID))
+	_, err := l.b.o.Store.Threads.FindThread(ctx, l.place(c.ParentID, c.ID))
 	return err == nil
 }
 

@@ -101,8 +101,8 @@ func readPress(i incoming.Interaction) (p bots.Press, ok bool) {
 
 // pressed returns where an interaction happened, with the pressed message.
 func (l *live) pressed(ctx context.Context, i incoming.Interaction) (store.Address, error) {
-	if c := i.In; c.ID == i.Channel && c.Thread() && c.Parent != "" {
-		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: c.Parent, Thread: c.ID, Message: i.Message.ID}, nil
+	if c := i.In; c.ID == i.Channel && c.IsThread() && c.ParentID != "" {
+		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: c.ParentID, Thread: c.ID, Message: i.Message.ID}, nil
 	}
 	if i.Direct() { // a direct conversation with nize: its commands are not offered in others
 		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: i.Channel, Thread: i.Channel, Direct: true, Message: i.Message.ID}, nil

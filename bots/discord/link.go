@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/discord/incoming"
 	"nize/bots/discord/wire"
@@ -102,18 +104,10 @@ func (l *live) serveLink(ctx context.Context, s *wire.Session) (greeted bool, er
 		if err != nil {
 			return false, fmt.Errorf("asking Discord about the app: %w", err)
 		}
-		l.account.Mode = app.mode()
-		return l.wire.ServeLink(ctx, s, app.intents(), l.dispatch)
+		l.account.Mode = modeOf(app)
+		return l.wire.ServeLink(ctx, s, intentsOf(app), l.dispatch)
 	}
 	return l.wire.ServeLink(ctx, s, 0, l.dispatch)
-}
-
-// app is the app's description by Discord.
-type app struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Flags  int    `json:"flags"`
-	Public bool   `json:"bot_public"`
 }
 
 // Flags of an app: an intent is enabled, for apps of either size.
@@ -122,7 +116,7 @@ const (
 	flagContent = 1<<18 | 1<<19
 )
 
-func askApp(ctx context.Context, w *wire.Client) (a app, err error) {
+func askApp(ctx context.Context, w *wire.Client) (a discordgo.Application, err error) {
 	err = w.Do(ctx, wire.Request{Method: "GET", Path: "applications/@me", Into: &a})
 	if err == nil && !incoming.IDForm.MatchString(a.ID) {
 		err = fmt.Errorf("%w answer: no app", store.ErrInvalid)
@@ -130,20 +124,22 @@ func askApp(ctx context.Context, w *wire.Client) (a app, err error) {
 	return a, err
 }
 
-func (a app) mode() string {
+func modeOf(a discordgo.Application) string {
 	if a.Flags&flagContent == 0 {
 		return Mentions
 	}
 	return AllMessages
 }
 
-func (a app) intents() int {
-	intents := wire.IntentGuilds | wire.IntentMessages | wire.IntentDirect
+// intentsOf returns the intents of an identify. Those of members and of contents are
+// privileged: they are enabled on the app's page in Discord's portal.
+func intentsOf(a discordgo.Application) discordgo.Intent {
+	intents := discordgo.IntentGuilds | discordgo.IntentGuildMessages | discordgo.IntentDirectMessages
 	if a.Flags&flagContent != 0 {
-		intents |= wire.IntentContent
+		intents |= discordgo.IntentMessageContent
 	}
 	if a.Flags&flagMembers != 0 {
-		intents |= wire.IntentMembers
+		intents |= discordgo.IntentGuildMembers
 	}
 	return intents
 }

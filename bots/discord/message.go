@@ -160,21 +160,21 @@ const archiveAfter = 1440
 // openThread opens the thread of a message in a channel; it succeeds if the thread exists
 // already.
 func (l *live) openThread(ctx context.Context, at store.Address, title string) error {
-	if c, ok := l.people.KnownChannel(at.Thread); ok && c.Thread() {
+	if c, ok := l.people.KnownChannel(at.Thread); ok && c.IsThread() {
 		return nil
 	}
-	var made incoming.Channel
+	var made discordgo.Channel
 	err := l.wire.Do(ctx, wire.Request{
 		Method: "POST", Path: "channels/" + at.Channel + "/messages/" + at.Thread + "/threads",
 		Body: discordgo.ThreadStart{Name: cmp.Or(title, "nize"), AutoArchiveDuration: archiveAfter}, Into: &made,
 	})
 	switch {
-	case wire.Code(err) == wire.HasThread:
+	case wire.Code(err) == discordgo.ErrCodeThreadAlreadyCreatedForThisMessage:
 		return nil
 	case err != nil:
 		return fmt.Errorf("opening a thread: %w", err)
 	}
-	made.Parent = cmp.Or(made.Parent, at.Channel)
+	made.ParentID = cmp.Or(made.ParentID, at.Channel)
 	l.people.SetChannel(made)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/store"
 )
 
@@ -26,16 +28,16 @@ const maxToken = 1000
 
 // Interaction is a command, a press, a submitted dialog, or an autocompletion request.
 type Interaction struct {
-	ID      string  `json:"id"`
-	App     string  `json:"application_id"`
-	Type    int     `json:"type"`
-	Token   string  `json:"token"`
-	Guild   string  `json:"guild_id,omitempty"`
-	Channel string  `json:"channel_id"`
-	In      Channel `json:"channel,omitzero"`
-	Member  *Member `json:"member,omitempty"`
-	User    *User   `json:"user,omitempty"` // in a direct channel
-	Locale  string  `json:"locale,omitempty"`
+	ID      string            `json:"id"`
+	App     string            `json:"application_id"`
+	Type    int               `json:"type"`
+	Token   string            `json:"token"`
+	Guild   string            `json:"guild_id,omitempty"`
+	Channel string            `json:"channel_id"`
+	In      discordgo.Channel `json:"channel,omitzero"`
+	Member  *Member           `json:"member,omitempty"`
+	User    *User             `json:"user,omitempty"` // in a direct channel
+	Locale  string            `json:"locale,omitempty"`
 	Message struct {
 		ID      string `json:"id"`
 		Channel string `json:"channel_id"`
@@ -104,7 +106,7 @@ func DecodeInteraction(raw []byte) (i Interaction, err error) {
 			return i, fmt.Errorf("%w interaction: %s", store.ErrInvalid, what)
 		}
 	}
-	for what, id := range map[string]string{"guild": i.Guild, "channel": i.Channel, "message": i.Message.ID, "target": i.Data.Target, "parent": i.In.Parent} {
+	for what, id := range map[string]string{"guild": i.Guild, "channel": i.Channel, "message": i.Message.ID, "target": i.Data.Target, "parent": i.In.ParentID} {
 		if id != "" && !IDForm.MatchString(id) {
 			return i, fmt.Errorf("%w interaction: %s", store.ErrInvalid, what)
 		}

@@ -2,10 +2,13 @@ package people
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bwmarrin/discordgo"
 
 	"nize/bots/account"
 	"nize/bots/discord/incoming"
@@ -17,9 +20,13 @@ import (
 // them now: approvals ask at every press.
 
 // Guild returns the guild's data, not older than age.
-func (d *Directory) Guild(ctx context.Context, age time.Duration) (incoming.Guild, error) {
-	return d.guild.Get("", age, func() (g incoming.Guild, err error) {
-		if err = d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild, Into: &g}); err != nil {
+func (d *Directory) Guild(ctx context.Context, age time.Duration) (discordgo.Guild, error) {
+	return d.guild.Get("", age, func() (g discordgo.Guild, err error) {
+		var raw json.RawMessage
+		if err = d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild, Into: &raw}); err == nil {
+			g, err = incoming.DecodeGuild(raw)
+		}
+		if err != nil {
 			err = fmt.Errorf("asking Discord for the guild: %w", err)
 		}
 		return g, err
@@ -27,9 +34,9 @@ func (d *Directory) Guild(ctx context.Context, age time.Duration) (incoming.Guil
 }
 
 // SetGuild updates the guild's data from an event.
-func (d *Directory) SetGuild(g incoming.Guild) {
+func (d *Directory) SetGuild(g discordgo.Guild) {
 	for _, c := range slices.Concat(g.Channels, g.Threads) {
-		d.SetChannel(c)
+		d.SetChannel(*c)
 	}
 	d.ForgetGuild()
 }
@@ -38,8 +45,8 @@ func (d *Directory) SetGuild(g incoming.Guild) {
 func (d *Directory) ForgetGuild() { d.guild.Forget("") }
 
 // SetChannel updates a channel or a thread from an event.
-func (d *Directory) SetChannel(c incoming.Channel) {
-	c.Guild = d.o.Guild
+func (d *Directory) SetChannel(c discordgo.Channel) {
+	c.GuildID = d.o.Guild
 	d.channels.Put(c.ID, c)
 }
 
@@ -47,27 +54,31 @@ func (d *Directory) SetChannel(c incoming.Channel) {
 func (d *Directory) ForgetChannel(id string) { d.channels.Forget(id) }
 
 // KnownChannel returns a channel from the cache.
-func (d *Directory) KnownChannel(id string) (incoming.Channel, bool) {
+func (d *Directory) KnownChannel(id string) (discordgo.Channel, bool) {
 	return d.channels.Known(id, account.Ever)
 }
 
 // Channel returns a channel of the guild, a thread of one, or a direct channel, or
 // ErrNotFound if nize can't see a channel with that id.
-func (d *Directory) Channel(ctx context.Context, id string) (incoming.Channel, error) {
+func (d *Directory) Channel(ctx context.Context, id string) (discordgo.Channel, error) {
 	if c, ok := d.KnownChannel(id); ok {
 		return c, nil
 	}
-	var c incoming.Channel
-	err := d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + id, Into: &c})
+	var c discordgo.Channel
+	var raw json.RawMessage
+	err := d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + id, Into: &raw})
+	if err == nil {
+		c, err = incoming.DecodeChannel(raw)
+	}
 	switch code := wire.Code(err); {
-	case code == wire.MissingAccess || code == wire.UnknownChannel:
+	case code == discordgo.ErrCodeMissingAccess || code == discordgo.ErrCodeUnknownChannel:
 		return c, fmt.Errorf("channel %s: %w on Discord, or it is a private one without nize: let nize see it first", id, store.ErrNotFound)
 	case err != nil:
 		return c, fmt.Errorf("asking Discord for the channel %s: %w", id, err)
-	case c.ID != id || c.Guild != d.o.Guild && !c.Direct():
+	case c.ID != id || c.GuildID != d.o.Guild && !incoming.Direct(c):
 		return c, fmt.Errorf("channel %s: %w in this guild", id, store.ErrNotFound)
 	}
-	if c.Direct() && len(c.Recipients) > 0 {
+	if incoming.Direct(c) && len(c.Recipients) > 0 {
 		d.noteDM(c.ID, c.Recipients[0].ID)
 		return c, nil
 	}
@@ -83,10 +94,10 @@ func (d *Directory) Place(ctx context.Context, channel string) (store.Address, e
 	}
 	at := store.Address{Surface: store.OnDiscord, Team: d.o.Guild, Channel: c.ID}
 	switch {
-	case c.Direct():
+	case incoming.Direct(c):
 		at.Direct, at.Thread = true, c.ID
-	case c.Thread() && c.Parent != "":
-		at.Channel, at.Thread = c.Parent, c.ID
+	case c.IsThread() && c.ParentID != "":
+		at.Channel, at.Thread = c.ParentID, c.ID
 	}
 	return at, nil
 }
@@ -102,7 +113,7 @@ func (d *Directory) NameOf(id string) string {
 // ReaderOf returns the person whose direct channel it is, "" for any other channel.
 func (d *Directory) ReaderOf(ctx context.Context, channel string) (string, error) {
 	c, err := d.Channel(ctx, channel)
-	if err != nil || !c.Direct() || len(c.Recipients) == 0 {
+	if err != nil || !incoming.Direct(c) || len(c.Recipients) == 0 {
 		return "", err
 	}
 	return c.Recipients[0].ID, nil
@@ -111,7 +122,7 @@ func (d *Directory) ReaderOf(ctx context.Context, channel string) (string, error
 // ChannelName returns a channel's name.
 func (d *Directory) ChannelName(ctx context.Context, channel string) (string, error) {
 	c, err := d.Channel(ctx, channel)
-	if err == nil && (c.Direct() || c.Thread()) {
+	if err == nil && (incoming.Direct(c) || c.IsThread()) {
 		err = fmt.Errorf("channel %s: %w; it is a thread or somebody's own", channel, store.ErrNotFound)
 	}
 	return c.Name, err
@@ -120,12 +131,12 @@ func (d *Directory) ChannelName(ctx context.Context, channel string) (string, er
 // Sees reports whether a person can see a channel.
 func (d *Directory) Sees(ctx context.Context, channel string, p Person) (bool, error) {
 	may, err := d.permissions(ctx, channel, p, Fresh)
-	return may&viewChannel != 0, err
+	return may&discordgo.PermissionViewChannel != 0, err
 }
 
 // permissions returns a person's permissions in a channel: those of their roles in the
 // guild, changed by the channel's overwrites for everybody, for roles, and for them.
-func (d *Directory) permissions(ctx context.Context, channel string, p Person, age time.Duration) (incoming.Bits, error) {
+func (d *Directory) permissions(ctx context.Context, channel string, p Person, age time.Duration) (int64, error) {
 	if !p.Member {
 		return 0, nil
 	}
@@ -134,28 +145,28 @@ func (d *Directory) permissions(ctx context.Context, channel string, p Person, a
 		return 0, err
 	}
 	may := inGuild(g, p)
-	if p.ID == g.Owner || may&administrator != 0 {
-		return ^incoming.Bits(0), nil
+	if p.ID == g.OwnerID || may&discordgo.PermissionAdministrator != 0 {
+		return ^0, nil
 	}
 	c, err := d.Channel(ctx, channel)
-	if err == nil && c.Thread() {
-		c, err = d.Channel(ctx, c.Parent)
+	if err == nil && c.IsThread() {
+		c, err = d.Channel(ctx, c.ParentID)
 	}
 	if err != nil {
 		return 0, err
 	}
-	var allow, deny incoming.Bits
-	for _, o := range c.Overwrites {
+	var allow, deny int64
+	for _, o := range c.PermissionOverwrites {
 		switch {
-		case o.Type == 0 && o.ID == g.ID:
+		case o.Type == discordgo.PermissionOverwriteTypeRole && o.ID == g.ID:
 			may = may&^o.Deny | o.Allow
-		case o.Type == 0 && slices.Contains(p.roles, o.ID):
+		case o.Type == discordgo.PermissionOverwriteTypeRole && slices.Contains(p.roles, o.ID):
 			allow, deny = allow|o.Allow, deny|o.Deny
 		}
 	}
 	may = may&^deny | allow
-	for _, o := range c.Overwrites {
-		if o.Type == 1 && o.ID == p.ID {
+	for _, o := range c.PermissionOverwrites {
+		if o.Type == discordgo.PermissionOverwriteTypeMember && o.ID == p.ID {
 			may = may&^o.Deny | o.Allow
 		}
 	}
@@ -185,7 +196,7 @@ func (d *Directory) Admins(ctx context.Context, channel string) ([]string, error
 	var found []string
 	err := d.eachMember(ctx, func(u store.User, p Person) error {
 		may, err := d.permissions(ctx, channel, p, Fresh)
-		if may&manageChannels != 0 && !slices.Contains(found, u.ID) {
+		if may&discordgo.PermissionManageChannels != 0 && !slices.Contains(found, u.ID) {
 			found = append(found, u.ID)
 		}
 		return err
@@ -239,11 +250,11 @@ func (d *Directory) UserGroup(ctx context.Context, name string) (source, handle 
 		return "", "", err
 	}
 	name = strings.TrimPrefix(name, "@")
-	var found []incoming.Role
+	var found []*discordgo.Role
 	var names []string
 	for _, r := range g.Roles {
 		if r.ID == name {
-			found = []incoming.Role{r}
+			found = []*discordgo.Role{r}
 			break
 		}
 		if r.ID != g.ID && strings.EqualFold(r.Name, name) {
@@ -269,7 +280,7 @@ func (d *Directory) InUserGroup(ctx context.Context, role string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(g.Roles, func(r incoming.Role) bool { return r.ID == role }) {
+	if !slices.ContainsFunc(g.Roles, func(r *discordgo.Role) bool { return r.ID == role }) {
 		return nil, fmt.Errorf("role %s: %w", role, store.ErrNotFound)
 	}
 	in := []string{}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/account"
 	"nize/bots/discord/incoming"
@@ -26,14 +28,6 @@ const (
 	Recent = 5 * time.Minute
 	// Fresh is the cache time for presses.
 	Fresh = 10 * time.Second
-)
-
-// Permissions.
-const (
-	administrator  incoming.Bits = 1 << 3
-	manageChannels incoming.Bits = 1 << 4
-	manageGuild    incoming.Bits = 1 << 5
-	viewChannel    incoming.Bits = 1 << 10
 )
 
 // Person is a Discord user with what nize knows about them.
@@ -97,16 +91,16 @@ type Directory struct {
 
 	known    account.Lookups[Person]
 	locales  account.Lookups[string] // of people, from their last interaction
-	channels account.Lookups[incoming.Channel]
-	guild    account.Lookups[incoming.Guild] // only the bot's guild
-	dms      account.Lookups[string]         // direct channels
+	channels account.Lookups[discordgo.Channel]
+	guild    account.Lookups[discordgo.Guild] // only the bot's guild
+	dms      account.Lookups[string]          // direct channels
 }
 
 // New returns an empty directory.
 func New(o Options) *Directory {
 	d := &Directory{Notices: account.Notices{Surface: store.OnDiscord, Inbox: o.Store, Users: o.Store, Config: o.Config, Now: o.Now, Log: o.Log}, o: o,
-		known: account.Lookups[Person]{Now: o.Now}, locales: account.Lookups[string]{Now: o.Now}, channels: account.Lookups[incoming.Channel]{Now: o.Now},
-		guild: account.Lookups[incoming.Guild]{Now: o.Now}, dms: account.Lookups[string]{Now: o.Now}}
+		known: account.Lookups[Person]{Now: o.Now}, locales: account.Lookups[string]{Now: o.Now}, channels: account.Lookups[discordgo.Channel]{Now: o.Now},
+		guild: account.Lookups[discordgo.Guild]{Now: o.Now}, dms: account.Lookups[string]{Now: o.Now}}
 	d.sweeps = sweep.New(sweep.Options{
 		Store: o.Store, Surface: store.OnDiscord, Title: "Discord", Team: o.Guild, Now: o.Now, Wait: o.Wire.Wait, Log: o.Log,
 		Gone: d.isGone, Unknown: wire.Refused,
@@ -146,23 +140,23 @@ func (d *Directory) LookUp(ctx context.Context, id string, age time.Duration) (P
 }
 
 func (d *Directory) ask(ctx context.Context, id string) (Person, error) {
-	var m incoming.Member
+	m := discordgo.Member{User: &discordgo.User{ID: id}}
 	err := d.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "guilds/" + d.o.Guild + "/members/" + id, Into: &m})
 	p := Person{ID: id, Name: id}
 	switch code := wire.Code(err); {
-	case code == wire.UnknownMember || code == wire.UnknownUser:
+	case code == discordgo.ErrCodeUnknownMember || code == discordgo.ErrCodeUnknownUser:
 		p.left = true
 	case err != nil:
 		return p, fmt.Errorf("asking Discord who %s is: %w", id, err)
 	default:
-		if m.User.ID == "" {
-			m.User.ID = id
+		if m.User == nil {
+			m.User = &discordgo.User{ID: id}
 		}
-		p.Name, p.roles = m.DisplayName(), m.Roles
+		p.Name, p.roles = cmp.Or(m.DisplayName(), id), m.Roles
 		p.Member = m.User.ID == id && !m.User.Bot && !m.Pending
 	}
 	g, err := d.Guild(ctx, Recent)
-	p.Locale = g.Locale
+	p.Locale = g.PreferredLocale
 	return p, err
 }
 
@@ -203,12 +197,12 @@ func (d *Directory) admits(ctx context.Context, p Person, u store.User, age time
 }
 
 // manages reports whether a person manages the guild.
-func manages(g incoming.Guild, p Person) bool {
-	return p.ID == g.Owner || inGuild(g, p)&(administrator|manageGuild) != 0
+func manages(g discordgo.Guild, p Person) bool {
+	return p.ID == g.OwnerID || inGuild(g, p)&(discordgo.PermissionAdministrator|discordgo.PermissionManageGuild) != 0
 }
 
 // inGuild returns a person's permissions in the whole guild.
-func inGuild(g incoming.Guild, p Person) (may incoming.Bits) {
+func inGuild(g discordgo.Guild, p Person) (may int64) {
 	for _, r := range g.Roles {
 		if r.ID == g.ID || slices.Contains(p.roles, r.ID) { // the guild's own id is the role of everybody
 			may |= r.Permissions
@@ -222,7 +216,7 @@ func (d *Directory) OpenDM(ctx context.Context, user string) (string, error) {
 	if channel, ok := d.dms.Known(user, account.Ever); ok {
 		return channel, nil
 	}
-	var c incoming.Channel
+	var c discordgo.Channel
 	err := d.o.Wire.Do(ctx, wire.Request{Method: "POST", Path: "users/@me/channels", Body: map[string]string{"recipient_id": user}, Into: &c})
 	if err != nil || !incoming.IDForm.MatchString(c.ID) {
 		return "", fmt.Errorf("opening a conversation with %s: %w", user, cmp.Or(err, store.ErrInvalid))
@@ -233,7 +227,7 @@ func (d *Directory) OpenDM(ctx context.Context, user string) (string, error) {
 
 func (d *Directory) noteDM(channel, user string) {
 	d.dms.Put(user, channel)
-	d.channels.Put(channel, incoming.Channel{ID: channel, Type: 1, Recipients: []incoming.User{{ID: user}}})
+	d.channels.Put(channel, discordgo.Channel{ID: channel, Type: discordgo.ChannelTypeDM, Recipients: []*discordgo.User{{ID: user}}})
 }
 
 // Direct returns a person's direct channel. Only people with access get messages.

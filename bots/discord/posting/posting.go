@@ -91,7 +91,7 @@ func repliesTo(at store.Address) string {
 // Show posts m, or edits it at at.Message, and returns its id.
 func (po *Poster) Show(ctx context.Context, at store.Address, m store.Message) (string, error) {
 	id, err := po.show(ctx, at, m)
-	if code := wire.Code(err); code == wire.UnknownChannel || code == wire.MissingAccess || code == wire.MissingPermission || code == wire.Archived {
+	if code := wire.Code(err); code == discordgo.ErrCodeUnknownChannel || code == discordgo.ErrCodeMissingAccess || code == discordgo.ErrCodeMissingPermissions || code == discordgo.ErrCodePerformedOperationOnArchivedThread {
 		po.tellClosed(ctx, at, m)
 	}
 	return id, err
@@ -164,7 +164,7 @@ func (po *Poster) edit(ctx context.Context, at store.Address, m view.Message) er
 
 func (po *Poster) replace(ctx context.Context, at store.Address, m view.Message) error {
 	err := po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m.Edit()})
-	if wire.Code(err) == wire.Archived { // the thread is archived: unarchive it, as a post would
+	if wire.Code(err) == discordgo.ErrCodePerformedOperationOnArchivedThread { // the thread is archived: unarchive it, as a post would
 		if err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at), Body: discordgo.ChannelEdit{Archived: new(bool)}}); err == nil {
 			err = po.o.Wire.Do(ctx, wire.Request{Method: "PATCH", Path: "channels/" + channelOf(at) + "/messages/" + at.Message, Body: m.Edit()})
 		}

@@ -13,17 +13,6 @@ import (
 	"nize/store/backoff"
 )
 
-// Discord's error codes that nize handles.
-const (
-	UnknownChannel    = 10003
-	UnknownMember     = 10007
-	UnknownUser       = 10013
-	MissingAccess     = 50001
-	MissingPermission = 50013
-	Archived          = 50083
-	HasThread         = 160004
-)
-
 // refusal is an error response of Discord.
 type refusal struct {
 	status, code int

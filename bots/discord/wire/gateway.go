@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
 	"github.com/gorilla/websocket"
 
 	"nize/store"
@@ -20,16 +21,6 @@ import (
 
 // The gateway. An event counts as received only after it is stored: a broken link resumes
 // after the last event up to which all are stored, and Discord sends the later ones again.
-
-// Intents of an identify. The last two are privileged: they are enabled on the app's page
-// in Discord's portal.
-const (
-	IntentGuilds   = 1 << 0
-	IntentMembers  = 1 << 1
-	IntentMessages = 1 << 9
-	IntentDirect   = 1 << 12
-	IntentContent  = 1 << 15
-)
 
 const (
 	writeTime = 10 * time.Second
@@ -172,7 +163,7 @@ type link struct {
 	c        *Client
 	conn     *websocket.Conn
 	session  *Session
-	intents  int
+	intents  discordgo.Intent
 	handle   Dispatch
 	greeted  bool           // Discord accepted the session
 	interval time.Duration  // between heartbeats
@@ -187,7 +178,7 @@ type link struct {
 // ServeLink opens a link and serves it until it ends, which is always an error; greeted
 // reports that Discord accepted the session. When it returns, every done was called, or ctx
 // has ended.
-func (c *Client) ServeLink(ctx context.Context, s *Session, intents int, handle Dispatch) (greeted bool, err error) {
+func (c *Client) ServeLink(ctx context.Context, s *Session, intents discordgo.Intent, handle Dispatch) (greeted bool, err error) {
 	conn, err := c.dial(ctx, s)
 	if err != nil {
 		return false, err
