@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/account"
 	"nize/bots/discord/incoming"
@@ -33,10 +35,10 @@ const (
 type attachments struct{ *live }
 
 // readFiles fetches files for a conversation.
-func (l attachments) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
+func (l attachments) readFiles(ctx context.Context, by store.Caller, thread string, list []*discordgo.MessageAttachment) ([]store.File, error) {
 	var files []store.File
 	for _, s := range list {
-		files = append(files, store.File{ID: s.ID, Name: store.Clip(strings.ToValidUTF8(s.Name, "\uFFFD"), 200), Size: max(s.Size, 0)})
+		files = append(files, store.File{ID: s.ID, Name: store.Clip(strings.ToValidUTF8(s.Filename, "\uFFFD"), 200), Size: int64(max(s.Size, 0))})
 	}
 	return account.Files{Store: l.b.o.Store.Files, Config: l.b.o.Config}.Read(ctx, by, thread, files, func(ctx context.Context, n int) (store.File, []byte, string) {
 		if list[n].Size > store.MaxFile {
@@ -52,7 +54,7 @@ func (l attachments) readFiles(ctx context.Context, by store.Caller, thread stri
 }
 
 // download downloads a file, only from Discord's file hosts.
-func (l attachments) download(ctx context.Context, f incoming.File) ([]byte, error) {
+func (l attachments) download(ctx context.Context, f *discordgo.MessageAttachment) ([]byte, error) {
 	u, err := url.Parse(f.URL)
 	if err != nil || !l.hasFiles(u) {
 		return nil, fmt.Errorf("%w address of a file", store.ErrInvalid)
@@ -155,8 +157,8 @@ func (l attachments) unheard(ctx context.Context, at store.Address, th store.Thr
 // speaker returns a message's author. If the author can't be looked up, they count as not
 // being in the team.
 func (l attachments) speaker(ctx context.Context, m incoming.Message) store.Speaker {
-	name := bots.Escape(store.Clip(incoming.Member{User: m.Author}.DisplayName(), 80))
-	if m.Author.Bot || m.Webhook != "" {
+	name := bots.Escape(store.Clip(incoming.NameOf(m.Author), 80))
+	if m.Author.Bot || m.WebhookID != "" {
 		return store.Speaker{Name: name, Bot: true, Outside: m.Author.ID != l.account.User}
 	}
 	s := store.Speaker{Name: name, Outside: true}

@@ -182,7 +182,7 @@ func (m *missed) fetchFrom(ctx context.Context, s *search) error {
 	}
 	for _, sent := range list {
 		if !incoming.Direct(c) {
-			sent.Guild = m.guild // not included in lists
+			sent.GuildID = m.guild // not included in lists
 		}
 		raw, err := json.Marshal(sent)
 		if err != nil {

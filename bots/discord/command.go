@@ -19,9 +19,6 @@ import (
 	"nize/store"
 )
 
-// messageCommand is the type of a command on a message.
-const messageCommand = 3
-
 // commander runs commands and shows the replies to their authors.
 type commander struct{ *live }
 
@@ -76,7 +73,7 @@ func (g given) line() string {
 
 // handleCommand handles a Discord command.
 func (l commander) handleCommand(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
-	if i.Data.Type == messageCommand {
+	if i.OnMessage() {
 		return l.openAbout(ctx, p, i, r)
 	}
 	return l.commands.runLine(ctx, p, at, i, i.Line(), r)
@@ -267,10 +264,10 @@ func (l commander) complete(ctx context.Context, i incoming.Interaction) error {
 	defer cancel()
 	var names []string
 	command, text := i.Typing()
-	p, err := l.people.Who(ctx, i.By().ID, people.Recent)
+	p, err := l.people.Who(ctx, i.User.ID, people.Recent)
 	if err == nil && p.User.ID != "" && l.b.o.Keeper != nil {
 		var home bots.Home
-		if home, err = l.b.o.Keeper.Home(ctx, p.Asked(l.place(i.Channel, ""), "")); err == nil {
+		if home, err = l.b.o.Keeper.Home(ctx, p.Asked(l.place(i.ChannelID, ""), "")); err == nil {
 			names = namesFor(command, home)
 		}
 	}

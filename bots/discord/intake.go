@@ -121,17 +121,17 @@ func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 
 // laneOf returns the thread that a message belongs to or will begin.
 func (l *live) laneOf(m incoming.Message) string {
-	if c, ok := l.people.KnownChannel(m.Channel); ok && !c.IsThread() && !incoming.Direct(c) {
+	if c, ok := l.people.KnownChannel(m.ChannelID); ok && !c.IsThread() && !incoming.Direct(c) {
 		return m.ID
 	}
-	return m.Channel
+	return m.ChannelID
 }
 
 func laneOfInteraction(i incoming.Interaction) string {
-	if i.Message.ID != "" {
-		return "press:" + i.Message.ID
+	if i.MessageID() != "" {
+		return "press:" + i.MessageID()
 	}
-	return "user:" + i.By().ID
+	return "user:" + i.User.ID
 }
 
 // dispatch handles one event: see [wire.Dispatch].
@@ -256,14 +256,14 @@ func (l *live) acceptMessage(ctx context.Context, data json.RawMessage, done fun
 // needsWork reports, without side effects, whether a message needs work.
 func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
 	switch {
-	case !m.Spoken() || m.Author.ID == l.account.User || m.Guild != "" && m.Guild != l.guild:
+	case !m.Spoken() || m.Author.ID == l.account.User || m.GuildID != "" && m.GuildID != l.guild:
 		return false
 	case m.Addresses(l.account.User):
 		return true
-	case l.lanes.Busy(m.Channel): // the conversation may be about to begin
+	case l.lanes.Busy(m.ChannelID): // the conversation may be about to begin
 		return true
 	}
-	c, known := l.people.KnownChannel(m.Channel)
+	c, known := l.people.KnownChannel(m.ChannelID)
 	if !known {
 		return true // decided when it is processed
 	}
@@ -271,7 +271,7 @@ func (l *live) needsWork(ctx context.Context, m incoming.Message) bool {
 	if !c.IsThread() {
 		at = l.place(c.ID, "")
 	}
-	if l.talk.Mode(ctx, at) == store.ModeAll && !m.Everyone {
+	if l.talk.Mode(ctx, at) == store.ModeAll && !m.MentionEveryone {
 		return true
 	}
 	if !c.IsThread() {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
+
 	"nize/bots"
 	"nize/bots/account"
 	"nize/bots/discord/incoming"
@@ -26,21 +28,21 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 	if err != nil {
 		return err
 	}
-	if i.App != l.account.App || i.Guild != "" && i.Guild != l.guild {
+	if i.AppID != l.account.App || i.GuildID != "" && i.GuildID != l.guild {
 		done(true)
 		return nil
 	}
 	if i.Locale != "" {
-		l.people.SetLocale(i.By().ID, i.Locale)
+		l.people.SetLocale(i.User.ID, string(i.Locale))
 	}
-	if i.Type == incoming.Autocomplete {
+	if i.Type == discordgo.InteractionApplicationCommandAutocomplete {
 		done(true)
 		l.intake.Soon(ctx, "completing a word", func(ctx context.Context) error { return l.commands.complete(ctx, i) })
 		return nil
 	}
 	r := l.respond(ctx, i)
-	head, _ := view.HeadOf(i.Data.CustomID)
-	if l.opens(i) || i.Type == incoming.Submit && head == view.SecretID {
+	head, _ := view.HeadOf(i.CustomID())
+	if l.opens(i) || i.Type == discordgo.InteractionModalSubmit && head == view.SecretID {
 		done(true)
 		l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, slow)
@@ -60,7 +62,7 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 		done(true)
 		if !stored && ctx.Err() == nil { // too late for Discord to send it again
 			l.intake.Soon(ctx, "answering an interaction", func(ctx context.Context) error {
-				return r.tell(ctx, view.Notice(phrases.For(i.Locale).Say(phrases.PressUnsaid)))
+				return r.tell(ctx, view.Notice(phrases.For(string(i.Locale)).Say(phrases.PressUnsaid)))
 			})
 		}
 	})
@@ -70,13 +72,13 @@ func (l *live) acceptInteraction(ctx context.Context, data json.RawMessage, done
 // opens reports whether an interaction only opens something. That can't wait, and the
 // person can press again if the daemon dies in between.
 func (l *live) opens(i incoming.Interaction) bool {
-	head, _ := view.HeadOf(i.Data.CustomID)
+	head, _ := view.HeadOf(i.CustomID())
 	switch i.Type {
-	case incoming.Press:
+	case discordgo.InteractionMessageComponent:
 		p, ok := readPress(i)
 		return head == view.ResultID || head == view.FormID || head == view.CallID && ok && opening[p.Verb]
-	case incoming.Command:
-		return i.Data.Type == messageCommand
+	case discordgo.InteractionApplicationCommand:
+		return i.OnMessage()
 	}
 	return false
 }
@@ -89,11 +91,11 @@ var menu = map[string]bool{bots.VerbEdit: true, bots.VerbHour: true, bots.VerbHe
 
 // readPress reads a press of a card's button, or a choice in its menu.
 func readPress(i incoming.Interaction) (p bots.Press, ok bool) {
-	_, rest := view.HeadOf(i.Data.CustomID)
+	_, rest := view.HeadOf(i.CustomID())
 	if p, ok = bots.ReadPress(rest); !ok || p.Verb != view.MenuVerb {
 		return p, ok
 	}
-	if p.Verb = first(i.Data.Values); !menu[p.Verb] {
+	if p.Verb = i.Chosen(); !menu[p.Verb] {
 		return p, false
 	}
 	return p, true
@@ -101,20 +103,20 @@ func readPress(i incoming.Interaction) (p bots.Press, ok bool) {
 
 // pressed returns where an interaction happened, with the pressed message.
 func (l *live) pressed(ctx context.Context, i incoming.Interaction) (store.Address, error) {
-	if c := i.In; c.ID == i.Channel && c.IsThread() && c.ParentID != "" {
-		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: c.ParentID, Thread: c.ID, Message: i.Message.ID}, nil
+	if c := i.In; c.ID == i.ChannelID && c.IsThread() && c.ParentID != "" {
+		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: c.ParentID, Thread: c.ID, Message: i.MessageID()}, nil
 	}
 	if i.Direct() { // a direct conversation with nize: its commands are not offered in others
-		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: i.Channel, Thread: i.Channel, Direct: true, Message: i.Message.ID}, nil
+		return store.Address{Surface: store.OnDiscord, Team: l.guild, Channel: i.ChannelID, Thread: i.ChannelID, Direct: true, Message: i.MessageID()}, nil
 	}
-	at, err := l.people.Place(ctx, i.Channel)
-	at.Message = i.Message.ID
+	at, err := l.people.Place(ctx, i.ChannelID)
+	at.Message = i.MessageID()
 	return at, err
 }
 
 // handleInteraction handles one interaction.
 func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r *response, act string) error {
-	p, err := l.people.Who(ctx, i.By().ID, people.Fresh)
+	p, err := l.people.Who(ctx, i.User.ID, people.Fresh)
 	if err != nil {
 		return err
 	}
@@ -123,12 +125,12 @@ func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r 
 	if err != nil {
 		return err
 	}
-	head, _ := view.HeadOf(i.Data.CustomID)
+	head, _ := view.HeadOf(i.CustomID())
 	if p.User.ID == "" {
 		if press, ok := readPress(i); ok && head == view.CallID {
 			l.presses.Refused(ctx, p.Caller(), press)
 		}
-		if i.Type == incoming.Command {
+		if i.Type == discordgo.InteractionApplicationCommand {
 			if done, err := l.commands.runClaim(ctx, p, at, i.Line(), r); done || err != nil {
 				return err
 			}
@@ -140,11 +142,11 @@ func (l *live) handleInteraction(ctx context.Context, i incoming.Interaction, r 
 	}
 	defer l.welcome(ctx, p, r)
 	switch i.Type {
-	case incoming.Command:
+	case discordgo.InteractionApplicationCommand:
 		err = l.commands.handleCommand(ctx, p, at, i, r)
-	case incoming.Press:
+	case discordgo.InteractionMessageComponent:
 		err = l.cards.handlePress(ctx, p, at, i, r)
-	case incoming.Submit:
+	case discordgo.InteractionModalSubmit:
 		err = l.cards.handleSubmit(ctx, p, at, i, r)
 	}
 	if err != nil && ctx.Err() == nil && wire.Lasting(err) && !wire.Refused(err) { // the error is meant for people
@@ -164,7 +166,7 @@ type presser struct{ *live }
 
 // handlePress handles a press.
 func (l presser) handlePress(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
-	head, rest := view.HeadOf(i.Data.CustomID)
+	head, rest := view.HeadOf(i.CustomID())
 	switch head {
 	case view.CallID:
 		press, ok := readPress(i)
@@ -305,7 +307,7 @@ func (l presser) showWhole(ctx context.Context, p people.Person, r *response, te
 
 // handleSubmit handles a submitted dialog.
 func (l presser) handleSubmit(ctx context.Context, p people.Person, at store.Address, i incoming.Interaction, r *response) error {
-	head, rest := view.HeadOf(i.Data.CustomID)
+	head, rest := view.HeadOf(i.CustomID())
 	switch head {
 	case view.SecretID:
 		return l.putSecret(ctx, p, rest, i, r)

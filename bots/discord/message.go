@@ -22,7 +22,7 @@ import (
 // handleMessage turns a person's message into a message of their conversation, or runs it
 // as a command.
 func (l *live) handleMessage(ctx context.Context, m incoming.Message, act string) error {
-	at, err := l.people.Place(ctx, m.Channel)
+	at, err := l.people.Place(ctx, m.ChannelID)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (l *live) handleMessage(ctx context.Context, m incoming.Message, act string
 	}
 	addressed := m.Addresses(l.account.User)
 	if !addressed {
-		if answer, err := l.talk.Answers(ctx, account.Overheard{At: at, Author: m.Author.ID, All: m.Everyone, Others: m.Others(l.account.User), Known: known}, th); err != nil || !answer {
+		if answer, err := l.talk.Answers(ctx, account.Overheard{At: at, Author: m.Author.ID, All: m.MentionEveryone, Others: m.Others(l.account.User), Known: known}, th); err != nil || !answer {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (l *live) handleMessage(ctx context.Context, m incoming.Message, act string
 			return errors.Join(l.talk.Follow(ctx, th, p.ID), err)
 		}
 	}
-	if text == "" && len(m.Files) == 0 && m.Reply == nil {
+	if text == "" && len(m.Attachments) == 0 && m.ReferencedMessage == nil {
 		return l.tell(ctx, p, nil, p.Words().Say(phrases.WhatToDo))
 	}
 	return l.ask(ctx, p, at, m.ID, questionOf(m, text))
@@ -90,18 +90,18 @@ func (l *live) runCommandIn(ctx context.Context, p people.Person, at store.Addre
 // question is what a person asks nize, with what accompanies it.
 type question struct {
 	text    string
-	files   []incoming.File
+	files   []*discordgo.MessageAttachment
 	about   *incoming.Message // the message that the question is about
 	before  string            // the message; earlier ones of its thread are looked up
 	mention bool
 }
 
 func questionOf(m incoming.Message, text string) question {
-	q := question{text: text, files: m.Files, about: m.Reply, before: m.ID, mention: !m.Direct() && len(m.Mentions) > 0}
+	q := question{text: text, files: m.Attachments, about: m.Reply(), before: m.ID, mention: !m.Direct() && len(m.Mentions) > 0}
 	if q.text == "" {
 		q.text = "?" // only a file, or only a message that it replies to
-		if len(m.Files) > 0 {
-			q.text = "[" + bots.Escape(store.Clip(m.Files[0].Name, 100)) + "]"
+		if len(m.Attachments) > 0 {
+			q.text = "[" + bots.Escape(store.Clip(m.Attachments[0].Filename, 100)) + "]"
 		}
 	}
 	return q
@@ -210,11 +210,10 @@ func (l *live) beginThread(ctx context.Context, p people.Person, at store.Addres
 
 // openAbout opens a dialog for a question about a message.
 func (l *live) openAbout(ctx context.Context, p people.Person, i incoming.Interaction, r *response) error {
-	m, ok := i.Subject()
-	if !ok {
+	if i.Target() == "" {
 		return fmt.Errorf("%w command: no message", store.ErrInvalid)
 	}
-	ok, err := r.openDialog(ctx, view.AboutDialog(m.ID, p.Words()))
+	ok, err := r.openDialog(ctx, view.AboutDialog(i.Target(), p.Words()))
 	if !ok && (err == nil || wire.Refused(err)) {
 		return l.tell(ctx, p, r, p.Words().Say(phrases.DialogTooLate))
 	}
@@ -236,12 +235,12 @@ func (l *live) askAbout(ctx context.Context, p people.Person, at store.Address, 
 	if !at.Direct && !sees {
 		return store.ErrNotFound
 	}
-	if err := l.wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + i.Channel + "/messages/" + message, Into: &m}); err != nil {
+	if err := l.wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + i.ChannelID + "/messages/" + message, Into: &m}); err != nil {
 		return err
 	}
 	m.Mask()
 	at.Message = ""
-	return l.beginThread(ctx, p, at, i.ID, text, question{text: text, about: &m, files: m.Files})
+	return l.beginThread(ctx, p, at, i.ID, text, question{text: text, about: &m, files: m.Attachments})
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\n") }

@@ -42,7 +42,7 @@ type response struct {
 
 // respond starts responding to a new interaction.
 func (l *live) respond(ctx context.Context, i incoming.Interaction) *response {
-	r := &response{l: l, i: i, press: i.Message.ID != ""}
+	r := &response{l: l, i: i, press: i.MessageID() != ""}
 	r.mu.Lock() // the timer's goroutine reads it
 	defer r.mu.Unlock()
 	r.timer = time.AfterFunc(deferAfter, func() {
@@ -57,7 +57,7 @@ func (l *live) respond(ctx context.Context, i incoming.Interaction) *response {
 // respondLate continues with an interaction of an earlier run; it is unknown whether that
 // was answered.
 func (l *live) respondLate(i incoming.Interaction) *response {
-	return &response{l: l, i: i, press: i.Message.ID != "", answered: true, pending: i.Message.ID == ""}
+	return &response{l: l, i: i, press: i.MessageID() != "", answered: true, pending: i.MessageID() == ""}
 }
 
 // first sends the first response; ok reports that there was none before.
@@ -116,7 +116,7 @@ func (r *response) tell(ctx context.Context, m view.Message, files ...wire.File)
 		ok, _ := r.first(ctx, discordgo.InteractionResponseDeferredChannelMessageWithSource, &discordgo.InteractionResponseData{Flags: m.Alone().Flags})
 		r.pending = r.pending || ok
 	}
-	hook := "webhooks/" + r.i.App + "/" + r.i.Token
+	hook := "webhooks/" + r.i.AppID + "/" + r.i.Token
 	if r.pending {
 		err := r.l.wire.Do(ctx, wire.Request{Method: "PATCH", Path: hook + "/messages/@original", Body: m.Edit(), Files: files, Hook: true})
 		if err == nil || !wire.Refused(err) {
@@ -145,7 +145,7 @@ func (r *response) close(ctx context.Context) error {
 		return nil
 	}
 	r.pending = false
-	err := r.l.wire.Do(ctx, wire.Request{Method: "DELETE", Path: "webhooks/" + r.i.App + "/" + r.i.Token + "/messages/@original", Hook: true})
+	err := r.l.wire.Do(ctx, wire.Request{Method: "DELETE", Path: "webhooks/" + r.i.AppID + "/" + r.i.Token + "/messages/@original", Hook: true})
 	return unlessRefused(err)
 }
 

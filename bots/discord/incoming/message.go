@@ -2,18 +2,23 @@
 // guilds. It is pure: it turns bytes into checked values, and masks keys that people
 // pasted.
 //
-// It decodes only the few fields that are used, so that an unknown type of component
-// doesn't empty its message.
+// The values are discordgo's types. discordgo refuses a whole message or interaction if it
+// has a component of a type that the library doesn't know; such components are removed here
+// before it decodes. TestLibraryIncoming shows what it would lose.
 package incoming
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/bwmarrin/discordgo"
 
 	"nize/bots"
 	"nize/store"
@@ -22,87 +27,32 @@ import (
 // IDForm matches a snowflake.
 var IDForm = regexp.MustCompile(`^[0-9]{1,20}$`)
 
-// User is a Discord account.
-type User struct {
-	ID     string `json:"id"`
-	Name   string `json:"username"`
-	Global string `json:"global_name,omitempty"`
-	Bot    bool   `json:"bot,omitempty"`
-}
+// NameOf returns the name of an account.
+func NameOf(u *discordgo.User) string { return cmp.Or(u.DisplayName(), u.ID) }
 
-// Member is a user's membership in a guild.
-type Member struct {
-	User  User     `json:"user,omitzero"`
-	Nick  string   `json:"nick,omitempty"`
-	Roles []string `json:"roles,omitempty"`
-	// Pending reports that they have not accepted the guild's rules yet.
-	Pending bool `json:"pending,omitempty"`
-}
-
-// DisplayName returns the name shown in the guild.
-func (m Member) DisplayName() string {
-	for _, name := range []string{m.Nick, m.User.Global, m.User.Name} {
-		if name != "" {
-			return name
-		}
-	}
-	return m.User.ID
-}
-
-// File is an attachment of a message.
-type File struct {
-	ID   string `json:"id"`
-	Name string `json:"filename"`
-	Type string `json:"content_type,omitempty"`
-	Size int64  `json:"size"`
-	URL  string `json:"url"`
-}
-
-// Message is a message in a channel.
+// Message is a message in a channel, with the fields that nize uses; the others are empty,
+// since what people wrote in them would be stored unmasked.
 type Message struct {
-	ID         string          `json:"id"`
-	Channel    string          `json:"channel_id"`
-	Guild      string          `json:"guild_id,omitempty"` // "" in a direct channel
-	Author     User            `json:"author"`
-	Member     *Member         `json:"member,omitempty"` // the author's membership, without the account
-	Type       int             `json:"type"`
-	Text       string          `json:"content"`
-	Webhook    string          `json:"webhook_id,omitempty"`
-	Mentions   []User          `json:"mentions,omitempty"`
-	RoleIDs    []string        `json:"mention_roles,omitempty"`
-	Everyone   bool            `json:"mention_everyone,omitempty"`
-	Files      []File          `json:"attachments,omitempty"`
-	Components json.RawMessage `json:"components,omitempty"`
-	Embeds     []Embed         `json:"embeds,omitempty"`
-	// Reply is the message that it replies to; the message of a press has none.
-	Reply *Message `json:"referenced_message,omitempty"`
+	discordgo.Message
 	// Masked reports that a key in the author's words was masked; only nize sets it.
-	Masked bool `json:"nize_masked,omitempty"`
+	Masked bool
 }
-
-// Embed holds the text of many programs' messages.
-type Embed struct {
-	Title string `json:"title,omitempty"`
-	Text  string `json:"description,omitempty"`
-	// Footer has nize's own mark if the embed is nize's.
-	Footer struct {
-		Text string `json:"text,omitempty"`
-	} `json:"footer,omitzero"`
-}
-
-// Types of messages written by a person.
-const (
-	typeDefault = 0
-	typeReply   = 19
-)
 
 // Spoken reports whether a person wrote it.
 func (m *Message) Spoken() bool {
-	return (m.Type == typeDefault || m.Type == typeReply) && m.Webhook == "" && !m.Author.Bot
+	return (m.Type == discordgo.MessageTypeDefault || m.Type == discordgo.MessageTypeReply) && m.WebhookID == "" && !m.Author.Bot
 }
 
 // Direct reports whether it is in a direct channel.
-func (m *Message) Direct() bool { return m.Guild == "" }
+func (m *Message) Direct() bool { return m.GuildID == "" }
+
+// Reply returns the message that it replies to, nil if there is none.
+func (m *Message) Reply() *Message {
+	if m.ReferencedMessage == nil {
+		return nil
+	}
+	return &Message{Message: *m.ReferencedMessage}
+}
 
 // DecodeMessage decodes a message.
 func DecodeMessage(raw []byte) (m Message, err error) {
@@ -112,32 +62,169 @@ func DecodeMessage(raw []byte) (m Message, err error) {
 	return m, m.check()
 }
 
+// MarshalJSON implements json.Marshaler.
+func (m Message) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		discordgo.Message
+		Masked bool `json:"nize_masked,omitempty"`
+	}{m.Message, m.Masked})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Message) UnmarshalJSON(raw []byte) error {
+	var all discordgo.Message
+	var own struct {
+		Masked bool `json:"nize_masked"`
+	}
+	if err := decode(raw, &all, &own); err != nil {
+		return err
+	}
+	m.Message, m.Masked = used(&all), own.Masked
+	if to := all.ReferencedMessage; to != nil {
+		reply := used(to)
+		m.ReferencedMessage = &reply
+	}
+	return nil
+}
+
+// used returns a message with the fields that nize uses, except for the message that it
+// replies to. No pointer in it is nil.
+func used(m *discordgo.Message) discordgo.Message {
+	out := discordgo.Message{
+		ID: m.ID, ChannelID: m.ChannelID, GuildID: m.GuildID, Author: account(m.Author), Type: m.Type, Content: strings.ToValidUTF8(m.Content, "\uFFFD"),
+		WebhookID: m.WebhookID, MentionRoles: m.MentionRoles, MentionEveryone: m.MentionEveryone, Components: m.Components,
+	}
+	for _, u := range present(m.Mentions) {
+		out.Mentions = append(out.Mentions, account(u))
+	}
+	for _, f := range present(m.Attachments) {
+		out.Attachments = append(out.Attachments, &discordgo.MessageAttachment{ID: f.ID, Filename: f.Filename, ContentType: f.ContentType, Size: f.Size, URL: f.URL})
+	}
+	for _, e := range present(m.Embeds) {
+		kept := &discordgo.MessageEmbed{Title: e.Title, Description: e.Description, Footer: &discordgo.MessageEmbedFooter{}}
+		if e.Footer != nil {
+			kept.Footer.Text = e.Footer.Text // has nize's own mark if the embed is nize's
+		}
+		out.Embeds = append(out.Embeds, kept)
+	}
+	return out
+}
+
+func account(u *discordgo.User) *discordgo.User {
+	if u == nil {
+		return &discordgo.User{}
+	}
+	return &discordgo.User{ID: u.ID, Username: u.Username, GlobalName: u.GlobalName, Bot: u.Bot}
+}
+
+// decode decodes a payload into several values. If the library refuses it, it is decoded
+// without the components that the library doesn't know.
+func decode(raw []byte, into ...any) error {
+	for _, v := range into {
+		err := json.Unmarshal(raw, v)
+		if err != nil {
+			err = json.Unmarshal(known(raw, maxDepth), v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxDepth is how many levels of a payload are searched for components. Discord's payloads
+// have fewer.
+const maxDepth = 20
+
+// known returns a payload without the components that discordgo doesn't know.
+func known(raw json.RawMessage, depth int) json.RawMessage {
+	var list []json.RawMessage
+	var fields map[string]json.RawMessage
+	switch {
+	case depth == 0:
+		return raw
+	case json.Unmarshal(raw, &list) == nil && list != nil:
+		for i, v := range list {
+			list[i] = known(v, depth-1)
+		}
+		return encode(list)
+	case json.Unmarshal(raw, &fields) == nil && fields != nil:
+		for name, v := range fields {
+			switch v = known(v, depth-1); name {
+			case "components":
+				var all, kept []json.RawMessage
+				if json.Unmarshal(v, &all) == nil {
+					for _, c := range all {
+						if c = typed(c); isKnown(c) {
+							kept = append(kept, c)
+						}
+					}
+					v = encode(kept)
+				}
+			case "component", "accessory":
+				if v = typed(v); !isKnown(v) {
+					delete(fields, name)
+					continue
+				}
+			}
+			fields[name] = v
+		}
+		return encode(fields)
+	}
+	return raw
+}
+
+// typed returns a component with its type, which nize left out of the dialogs that it stored
+// before it used discordgo's types.
+func typed(component json.RawMessage) json.RawMessage {
+	var c map[string]json.RawMessage
+	if json.Unmarshal(component, &c) != nil || c == nil || c["type"] != nil {
+		return component
+	}
+	kind := discordgo.TextInputComponent
+	for field, k := range map[string]discordgo.ComponentType{"component": discordgo.LabelComponent, "components": discordgo.ActionsRowComponent, "values": discordgo.SelectMenuComponent} {
+		if c[field] != nil {
+			kind = k
+		}
+	}
+	c["type"] = encode(kind)
+	return encode(c)
+}
+
+func isKnown(component json.RawMessage) bool {
+	_, err := discordgo.MessageComponentFromJSON(component)
+	return err == nil
+}
+
+func encode(v any) json.RawMessage {
+	raw, _ := json.Marshal(v) // never fails: its parts were decoded from JSON
+	return raw
+}
+
 func (m *Message) check() error {
-	for what, id := range map[string]string{"id": m.ID, "channel": m.Channel, "author": m.Author.ID} {
+	for what, id := range map[string]string{"id": m.ID, "channel": m.ChannelID, "author": m.Author.ID} {
 		if !IDForm.MatchString(id) {
 			return fmt.Errorf("%w message: %s", store.ErrInvalid, what)
 		}
 	}
-	if m.Guild != "" && !IDForm.MatchString(m.Guild) {
+	if m.GuildID != "" && !IDForm.MatchString(m.GuildID) {
 		return fmt.Errorf("%w message: guild", store.ErrInvalid)
-	}
-	m.Text = strings.ToValidUTF8(m.Text, "\uFFFD")
-	if m.Reply != nil {
-		m.Reply.Reply = nil
 	}
 	return nil
 }
 
 // Mask masks keys in the texts.
 func (m *Message) Mask() {
-	masked := store.RedactText(m.Text)
-	m.Masked = m.Masked || masked != m.Text
-	m.Text = masked
-	if m.Reply != nil {
-		m.Reply.Text = store.RedactText(m.Reply.Text)
+	masked := store.RedactText(m.Content)
+	m.Masked = m.Masked || masked != m.Content
+	m.Content = masked
+	embeds := m.Embeds
+	if m.ReferencedMessage != nil {
+		m.ReferencedMessage.Content = store.RedactText(m.ReferencedMessage.Content)
+		embeds = slices.Concat(embeds, m.ReferencedMessage.Embeds)
 	}
-	for i := range m.Embeds {
-		m.Embeds[i].Title, m.Embeds[i].Text = store.RedactText(m.Embeds[i].Title), store.RedactText(m.Embeds[i].Text)
+	for _, e := range embeds {
+		e.Title, e.Description = store.RedactText(e.Title), store.RedactText(e.Description)
 	}
 }
 
@@ -161,7 +248,7 @@ func (m *Message) Others(self string) bool {
 			return true
 		}
 	}
-	return len(m.RoleIDs) > 0
+	return len(m.MentionRoles) > 0
 }
 
 var mentionForm = regexp.MustCompile(`<(@!?|@&|#|a?:[A-Za-z0-9_]{1,40}:)([0-9]{1,20})>`)
@@ -174,9 +261,9 @@ const maxNames = 40
 func (m *Message) Words(self string, channel func(string) string) string {
 	names := map[string]string{}
 	for _, u := range m.Mentions[:min(len(m.Mentions), maxNames)] {
-		names[u.ID] = Member{User: u}.DisplayName()
+		names[u.ID] = NameOf(u)
 	}
-	text := mentionForm.ReplaceAllStringFunc(m.Text, func(found string) string {
+	text := mentionForm.ReplaceAllStringFunc(m.Content, func(found string) string {
 		parts := mentionForm.FindStringSubmatch(found)
 		kind, id := parts[1], parts[2]
 		switch {
@@ -200,11 +287,11 @@ func (m *Message) Words(self string, channel func(string) string) string {
 func (m *Message) Quoted(self string, channel func(string) string) string {
 	text := m.Words(self, channel)
 	for _, e := range m.Embeds[:min(len(m.Embeds), 8)] {
-		text += "\n" + strings.TrimSpace(e.Title+"\n"+e.Text)
+		text += "\n" + strings.TrimSpace(e.Title+"\n"+e.Description)
 	}
 	var names []string
-	for _, f := range m.Files {
-		names = append(names, bots.Escape(store.Clip(f.Name, 100)))
+	for _, f := range m.Attachments {
+		names = append(names, bots.Escape(store.Clip(f.Filename, 100)))
 	}
 	if len(names) > 0 {
 		text += "\n[files: " + strings.Join(names, ", ") + "]"
@@ -230,9 +317,9 @@ func Cut(text string, limit int) string {
 const maxTitle = 80
 
 // TitleOf returns the title of a conversation that begins with a text.
-func TitleOf(text string, files []File) string {
+func TitleOf(text string, files []*discordgo.MessageAttachment) string {
 	if text = strings.Join(strings.Fields(text), " "); text == "" && len(files) > 0 {
-		text = files[0].Name
+		text = files[0].Filename
 	}
 	return bots.Brief(text, maxTitle)
 }

@@ -79,7 +79,7 @@ func (po *Poster) showTool(ctx context.Context, at store.Address, m store.Messag
 		if err := po.o.Wire.Do(ctx, wire.Request{Method: "GET", Path: "channels/" + channel + "/messages/" + at.Message, Into: &was}); err != nil {
 			return at.Message, err
 		}
-		t.Before = view.ToolsIn(was.Text, buttonsOf(was), *m.Tool, m.ID, locale)
+		t.Before = view.ToolsIn(was.Content, buttonsOf(was), *m.Tool, m.ID, locale)
 	}
 	t.Set(ctx, po.o.Calls, m.ID, *m.Tool)
 	at.Message = t.ID
@@ -133,9 +133,9 @@ func Files(images bots.Images) (files []wire.File) {
 
 // isImagesOf reports whether a message shows a call's images.
 func isImagesOf(m incoming.Message, call string) bool {
-	return len(m.Files) > 0 && strings.HasPrefix(m.Files[0].Name, bots.ImageName(call)) ||
+	return len(m.Attachments) > 0 && strings.HasPrefix(m.Attachments[0].Filename, bots.ImageName(call)) ||
 		len(m.Embeds) > 0 && strings.HasSuffix(m.Embeds[0].Footer.Text, " · "+call) ||
-		view.IsNotice(m.Text) && len(buttonsOf(m)) == 0 && strings.Contains(m.Text, call)
+		view.IsNotice(m.Content) && len(buttonsOf(m)) == 0 && strings.Contains(m.Content, call)
 }
 
 // Shared reports whether more than one person may read messages there.

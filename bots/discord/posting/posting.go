@@ -141,7 +141,9 @@ func (po *Poster) Put(ctx context.Context, at store.Address, id string, m view.M
 }
 
 func (po *Poster) post(ctx context.Context, at store.Address, id string, m view.Message, files ...wire.File) (string, error) {
-	var made incoming.Message
+	var made struct {
+		ID string `json:"id"`
+	}
 	if to := repliesTo(at); to != "" {
 		m.Reference = &discordgo.MessageReference{MessageID: to, FailIfNotExists: new(bool)} // Discord posts an ordinary message if it no longer exists
 	}
@@ -229,23 +231,23 @@ func (po *Poster) Sent(ctx context.Context, in store.Address, since time.Time, a
 	locale := po.Reader(ctx, in).Locale
 	var out []outbox.SentMessage
 	for _, m := range list {
-		if m.Author.ID != po.o.Self || m.Type != 0 && m.Type != 19 {
+		if m.Author.ID != po.o.Self || m.Type != discordgo.MessageTypeDefault && m.Type != discordgo.MessageTypeReply {
 			continue
 		}
 		buttons := buttonsOf(m)
-		bare := len(m.Files) == 0 && len(buttons) == 0 && len(m.Embeds) == 0
-		out = append(out, outbox.SentMessage{ID: m.ID, Text: bare && view.IsText(m.Text), Is: func(want store.Message) bool {
+		bare := len(m.Attachments) == 0 && len(buttons) == 0 && len(m.Embeds) == 0
+		out = append(out, outbox.SentMessage{ID: m.ID, Text: bare && view.IsText(m.Content), Is: func(want store.Message) bool {
 			if call, ok := outbox.CallOfImages(want.ID); ok {
 				return isImagesOf(m, call)
 			}
 			if words, ok := outbox.SaidWords(want.ID); ok {
 				_, page, _ := strings.Cut(words, "/")
-				return m.Text == view.Text(page).Content
+				return m.Content == view.Text(page).Content
 			}
 			if name, ok := outbox.FileName(want.ID); ok {
-				return slices.ContainsFunc(m.Files, func(f incoming.File) bool { return f.Name == name })
+				return slices.ContainsFunc(m.Attachments, func(f *discordgo.MessageAttachment) bool { return f.Filename == name })
 			}
-			return view.IsPostOf(m.Text, buttons, want, locale)
+			return view.IsPostOf(m.Content, buttons, want, locale)
 		}})
 	}
 	return out, nil
@@ -253,17 +255,18 @@ func (po *Poster) Sent(ctx context.Context, in store.Address, since time.Time, a
 
 // buttonsOf returns the ids of a message's buttons.
 func buttonsOf(m incoming.Message) (ids []string) {
-	var rows []struct {
-		Components []struct {
-			ID string `json:"custom_id"`
-		} `json:"components"`
-	}
-	if json.Unmarshal(m.Components, &rows) != nil {
-		return nil
-	}
-	for _, r := range rows {
-		for _, c := range r.Components {
-			ids = append(ids, c.ID)
+	for _, c := range m.Components {
+		row, _ := c.(*discordgo.ActionsRow)
+		if row == nil {
+			continue
+		}
+		for _, c := range row.Components {
+			switch c := c.(type) {
+			case *discordgo.Button:
+				ids = append(ids, c.CustomID)
+			case *discordgo.SelectMenu:
+				ids = append(ids, c.CustomID)
+			}
 		}
 	}
 	return ids
@@ -378,7 +381,7 @@ func (po *Poster) Announce(ctx context.Context, at store.Address, a bots.Announc
 			return "", err
 		}
 		for _, sent := range list {
-			if sent.Author.ID == po.o.Self && sent.Text == m.Content {
+			if sent.Author.ID == po.o.Self && sent.Content == m.Content {
 				at.Message = sent.ID
 			}
 		}
