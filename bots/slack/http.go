@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/slack-go/slack/socketmode"
+
 	"nize/bots"
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/wire"
@@ -46,9 +48,9 @@ func (b *Bot) Endpoints(account store.Bot) []string {
 // Handler implements [bots.Receiver]. It returns 404 if no account in HTTP mode is in use.
 func (b *Bot) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "events_api") })
-	mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "interactive") })
-	mux.HandleFunc("POST /slack/commands", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, "slash_commands") })
+	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, socketmode.RequestTypeEventsAPI) })
+	mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, socketmode.RequestTypeInteractive) })
+	mux.HandleFunc("POST /slack/commands", func(w http.ResponseWriter, r *http.Request) { b.hook(w, r, socketmode.RequestTypeSlashCommands) })
 	return mux
 }
 
@@ -67,7 +69,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		http.Error(w, "the request is too long or was cut", http.StatusRequestEntityTooLarge)
 		return
 	}
-	if kind == "slash_commands" && certificateCheck(body) {
+	if kind == socketmode.RequestTypeSlashCommands && certificateCheck(body) {
 		return // status 200 even if unsigned: this check requires no more
 	}
 	if !signed(l.account.Tokens[SigningSecret], r.Header, body, b.o.Now()) {
@@ -82,7 +84,7 @@ func (b *Bot) hook(w http.ResponseWriter, r *http.Request, kind string) {
 		http.Error(w, "the request is unreadable", http.StatusBadRequest)
 		return
 	}
-	if challenge, ok := verification(payload); ok && kind == "events_api" {
+	if challenge, ok := verification(payload); ok && kind == socketmode.RequestTypeEventsAPI {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, challenge) // an error means that the client is gone
 		return
@@ -168,14 +170,14 @@ func (l *live) noteBadSignature(h http.Header) {
 
 // hookPayload returns what Socket Mode would have as the envelope's payload.
 func hookPayload(kind string, body []byte) (json.RawMessage, error) {
-	if kind == "events_api" {
+	if kind == socketmode.RequestTypeEventsAPI {
 		return bytes.Clone(body), nil
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, err
 	}
-	if kind == "interactive" {
+	if kind == socketmode.RequestTypeInteractive {
 		if p := form.Get("payload"); p != "" {
 			return json.RawMessage(p), nil
 		}

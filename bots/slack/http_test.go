@@ -164,7 +164,7 @@ func FuzzPayload(f *testing.F) {
 	f.Add([]byte(`{"envelope_id":"e","type":"events_api","payload":{"type":"event_callback"}}`))
 	f.Add([]byte(`command=%2Fnize&text=help&user_id=U1&team_id=T1&channel_id=C1`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		_, _ = wire.DecodeEnvelope(raw)
+		_, _ = wire.DecodeRequest(raw)
 		for _, kind := range []string{"events_api", "interactive", "slash_commands"} {
 			_, _ = hookPayload(kind, raw)
 		}

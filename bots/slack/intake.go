@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/slack-go/slack/socketmode"
+
 	"nize/bots"
 	"nize/bots/account"
 	"nize/bots/queue"
@@ -185,11 +187,11 @@ func (l *live) acceptPayload(ctx context.Context, kind string, payload json.RawM
 	}()
 	var err error
 	switch kind {
-	case "events_api":
+	case socketmode.RequestTypeEventsAPI:
 		err = l.acceptEvent(ctx, payload, done)
-	case "interactive":
+	case socketmode.RequestTypeInteractive:
 		err = l.acceptInteraction(ctx, payload, done)
-	case "slash_commands":
+	case socketmode.RequestTypeSlashCommands:
 		var s incoming.Command
 		if s, err = incoming.DecodeCommand(payload); err == nil {
 			var keys []string

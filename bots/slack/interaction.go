@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	slackgo "github.com/slack-go/slack"
+
 	"nize/bots/phrases"
 	"nize/bots/queue"
 	"nize/bots/slack/incoming"
@@ -93,7 +95,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 				defer done(nil, true) // even if it panics
 				wrong, after := s.now(ctx, i)
 				if len(wrong) > 0 {
-					done(submitErrors{"errors", wrong}, true)
+					done(showMistakes(wrong), true)
 					return nil
 				}
 				done(nil, true)
@@ -149,7 +151,7 @@ func (l *live) acceptSubmit(ctx context.Context, s onSubmit, i incoming.Interact
 			done(nil, false)
 			return err
 		case len(wrong) > 0:
-			done(submitErrors{"errors", wrong}, true)
+			done(showMistakes(wrong), true)
 			return nil
 		}
 		l.storeAndWork(ctx, keptSubmit, payload, []string{key}, done)
@@ -169,10 +171,16 @@ func (l *live) tellTooLate(ctx context.Context, i incoming.Interaction, err erro
 	return l.posts.Tell(ctx, p, i.Channel.ID, i.Message.Thread, p.Words().Say(phrases.DialogLate))
 }
 
-// submitErrors is the response that shows mistakes beside the fields of a dialog.
-type submitErrors struct {
-	Action string            `json:"response_action"`
-	Errors map[string]string `json:"errors"`
+// maxMistake is the maximum length of a mistake, in characters: those of a dialog with as
+// many fields as Slack allows must fit into one acknowledgement.
+const maxMistake = 150
+
+// showMistakes returns the response that shows mistakes beside the fields of a dialog.
+func showMistakes(wrong map[string]string) *slackgo.ViewSubmissionResponse {
+	for block, text := range wrong {
+		wrong[block] = view.Clip(text, maxMistake)
+	}
+	return slackgo.NewErrorsViewSubmissionResponse(wrong)
 }
 
 // bounded turns a value from Slack into a key that the store accepts.

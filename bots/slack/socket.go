@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,15 +9,17 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/slack-go/slack/socketmode"
 
 	"nize/bots"
 	"nize/bots/slack/wire"
 	"nize/store/backoff"
 )
 
-// Socket Mode. nize has its own loop because slack-go's stops reading while 50 events are
-// queued, acknowledges events before they could be stored unless configured otherwise, and
-// silently retries errors that can't be fixed by retrying.
+// Socket Mode. The frames are slack-go's types; the loop is nize's own, because that of
+// socketmode.Client drops the reason for which Slack ends a link, reconnects at once when no
+// retry can help, and provides no envelope to acknowledge if it can't decode one block of an
+// event (TestSocketModeClient in wire).
 
 const (
 	// deaf is how long a link may be without a frame or a ping; Slack pings every few
@@ -150,13 +151,9 @@ func (s *socket) stopRecheck() {
 
 // ack acknowledges an envelope, with the content that Slack should show.
 func (s *socket) ack(id string, payload any) error {
-	answer := struct {
-		ID      string `json:"envelope_id"`
-		Payload any    `json:"payload,omitempty"`
-	}{id, payload}
-	frame, err := json.Marshal(answer)
+	frame, err := wire.EncodeAck(id, payload)
 	if err != nil {
-		return fmt.Errorf("encoding an acknowledgement: %w", err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,24 +168,24 @@ func (s *socket) ack(id string, payload any) error {
 
 // handleFrame handles one frame. An error ends the link.
 func (l *live) handleFrame(ctx context.Context, s *socket, frame []byte) error {
-	e, err := wire.DecodeEnvelope(frame)
+	r, err := wire.DecodeRequest(frame)
 	if err != nil {
 		l.log.Warn("a frame of Slack's is left out", "err", err)
 		return nil
 	}
-	switch e.Type {
-	case "hello":
+	switch r.Type {
+	case socketmode.RequestTypeHello:
 		s.greeted = true
-		l.handleHello(s, e)
+		l.handleHello(s, r.NumConnections)
 		return nil
-	case "disconnect":
-		return &wire.LinkEnd{Reason: e.Reason}
+	case socketmode.RequestTypeDisconnect:
+		return &wire.LinkEnd{Reason: r.Reason}
 	}
-	if e.ID == "" {
+	if r.EnvelopeID == "" {
 		return nil // it requires no response
 	}
 	ack := func(payload any) {
-		if err := s.ack(e.ID, payload); err != nil && ctx.Err() == nil {
+		if err := s.ack(r.EnvelopeID, payload); err != nil && ctx.Err() == nil {
 			l.log.Warn("Slack will send again what could not be acknowledged", "err", err)
 		}
 	}
@@ -198,7 +195,7 @@ func (l *live) handleFrame(ctx context.Context, s *socket, frame []byte) error {
 		return ctx.Err()
 	}
 	s.acking.Add(1)
-	l.acceptPayload(ctx, e.Type, e.Payload, func(payload any, ok bool) {
+	l.acceptPayload(ctx, r.Type, r.Payload, func(payload any, ok bool) {
 		defer func() { <-l.unacked; s.acking.Done() }()
 		if ok {
 			ack(payload)
@@ -211,14 +208,14 @@ func (l *live) handleFrame(ctx context.Context, s *socket, frame []byte) error {
 // one that had just ended may have been counted.
 const recheck = 2 * time.Minute
 
-func (l *live) handleHello(s *socket, e wire.Envelope) {
-	l.log.Info("linked with Slack", "links", e.Connections)
+func (l *live) handleHello(s *socket, links int) {
+	l.log.Info("linked with Slack", "links", links)
 	several := ""
-	if e.Connections > 1 {
-		several = fmt.Sprintf("the app has %d links: if another nized uses the same tokens, each gets a part of the messages; stop one of them", e.Connections)
+	if links > 1 {
+		several = fmt.Sprintf("the app has %d links: if another nized uses the same tokens, each gets a part of the messages; stop one of them", links)
 		if !l.rechecked {
 			l.rechecked, s.again = true, time.AfterFunc(recheck, func() { _ = s.conn.Close() })
 		}
 	}
-	l.setHealth(func(h *bots.Health) { h.State, h.Error, h.Links = bots.Connected, several, e.Connections })
+	l.setHealth(func(h *bots.Health) { h.State, h.Error, h.Links = bots.Connected, several, links })
 }

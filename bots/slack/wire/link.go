@@ -13,9 +13,45 @@ import (
 
 	"github.com/gorilla/websocket"
 	slackgo "github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
 
+	"nize/bots/slack/incoming"
 	"nize/store"
 )
+
+const (
+	// MaxFrame limits the size of a frame: a press contains its message with all blocks.
+	MaxFrame = 4 << 20
+	// maxAck is the size from which Slack ignores an acknowledgement. The write buffer is
+	// larger, so an acknowledgement is one frame: Slack doesn't join the parts of several.
+	maxAck = 20 << 10
+)
+
+// DecodeRequest decodes a frame of Socket Mode.
+func DecodeRequest(frame []byte) (r socketmode.Request, err error) {
+	if len(frame) > MaxFrame {
+		return r, fmt.Errorf("%w frame: %d bytes", store.ErrInvalid, len(frame))
+	}
+	if err := json.Unmarshal(frame, &r); err != nil {
+		return r, fmt.Errorf("%w frame: %w", store.ErrInvalid, err)
+	}
+	if r.EnvelopeID != "" && !incoming.WordForm.MatchString(r.EnvelopeID) {
+		return r, fmt.Errorf("%w frame: envelope_id", store.ErrInvalid)
+	}
+	return r, nil
+}
+
+// EncodeAck encodes the acknowledgement of a frame, with the content that Slack should show.
+func EncodeAck(id string, payload any) ([]byte, error) {
+	frame, err := json.Marshal(socketmode.Response{EnvelopeID: id, Payload: payload})
+	if err == nil && len(frame) >= maxAck {
+		err = fmt.Errorf("%d bytes, over Slack's limit", len(frame))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding an acknowledgement: %w", err)
+	}
+	return frame, nil
+}
 
 // What checking an account requires besides valid tokens: Socket Mode is on, both tokens
 // belong to one app, and the app is installed in a single workspace.
@@ -30,7 +66,7 @@ func (w *Client) Dial(ctx context.Context) (*websocket.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for a link: %w", err)
 	}
-	dialer := websocket.Dialer{HandshakeTimeout: callTime, Proxy: http.ProxyFromEnvironment}
+	dialer := websocket.Dialer{HandshakeTimeout: callTime, Proxy: http.ProxyFromEnvironment, WriteBufferSize: maxAck + 1<<10}
 	conn, _, err := dialer.DialContext(ctx, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("opening the link: %w", err)
@@ -55,15 +91,15 @@ func (w *Client) Probe(ctx context.Context) (app string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("waiting for Slack's greeting: %w", err)
 		}
-		e, err := DecodeEnvelope(frame)
+		r, err := DecodeRequest(frame)
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("reading Slack's greeting: %w", err)
-		case e.Type == "disconnect":
-			return "", &LinkEnd{e.Reason}
-		case e.Type == "hello":
+		case r.Type == socketmode.RequestTypeDisconnect:
+			return "", &LinkEnd{r.Reason}
+		case r.Type == socketmode.RequestTypeHello:
 			leave(conn)
-			return e.ConnectionInfo.AppID, nil
+			return r.ConnectionInfo.AppID, nil
 		}
 	}
 }
@@ -104,7 +140,7 @@ func (w *Client) SameApp(ctx context.Context, who *slackgo.AuthTestResponse, app
 func Identify(ctx context.Context, o Options, bot, app store.Secret) (w *Client, who *slackgo.AuthTestResponse, org bool, err error) {
 	said := &orgWide{next: o.Transport}
 	if said.next == nil {
-		said.next = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
+		said.next = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment, WriteBufferSize: maxAck + 1<<10}
 	}
 	o.Transport = said
 	w = New(o, bot, app)
