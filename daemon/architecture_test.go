@@ -233,6 +233,7 @@ var libraries = map[string]string{
 	"github.com/slack-go/slack":                       "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":                   "bots/discord bots/discord/incoming bots/discord/people bots/discord/posting bots/discord/view bots/discord/wire",
 	"github.com/slack-go/slack":                       "bots/slack bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
+	"github.com/slack-go/slack":                       "bots/slack bots/slack/attachments bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":                   "bots/discord/wire",
 	"github.com/gorilla/websocket":                    "bots/chattest bots/discord/wire bots/slack bots/slack/wire",
 	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/dev cmd/nizectl/servers cmd/manpage",

@@ -134,7 +134,7 @@ func (s *scene) mentionsAsker(m slacktest.Message) bool {
 
 // raw presses with a payload that Slack would not make of this message.
 func (s *scene) raw(user, team, verb, value string, m slacktest.Message, stamp int) {
-	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"message_ts":%q,"channel_id":%q,"thread_ts":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":%q}]}`,
+	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"message_ts":%q,"channel_id":%q,"thread_ts":%q},"actions":[{"block_id":"b","action_id":"call-%s","action_ts":"%d.1","value":%q}]}`,
 		user, team, team, m.TS, m.Channel, m.Root(), verb, stamp, value)
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
 }

@@ -173,8 +173,8 @@ func TestSlackHostile(t *testing.T) {
 	for i, kind := range []string{"events_api", "interactive", "slash_commands", "hello", "disconnected", "", "..."} {
 		for j, payload := range []string{
 			`null`, `7`, `{}`, `[]`, deep, `{"type":"block_actions"}`, `{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"}}`,
-			`{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"actions":[` + strings.Repeat(`{"action_id":"call-run","value":"run x y"},`, 5_000) + `{}]}`,
-			`{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"actions":[{"action_id":"call-run"},{"action_id":"call-edit"},{"action_id":"call-show","value":"\u0000"},{"action_id":"page"},{"action_id":"result:"},{"action_id":"call-retry","action_ts":"\u0000"}]}`,
+			`{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"actions":[` + strings.Repeat(`{"block_id":"b","action_id":"call-run","value":"run x y"},`, 5_000) + `{}]}`,
+			`{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"actions":[{"block_id":"b","action_id":"call-run"},{"block_id":"b","action_id":"call-edit"},{"block_id":"b","action_id":"call-show","value":"\u0000"},{"action_id":"page"},{"action_id":"result:"},{"block_id":"b","action_id":"call-retry","action_ts":"\u0000"}]}`,
 			`{"type":"view_submission","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"}}`, `{"type":"view_submission","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"view":{"callback_id":"edit","private_metadata":"{\"call\":7}","state":{"values":{"json":{"value":{"value":null}}}}}}`,
 			`{"type":"view_submission","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"view":{"callback_id":"edit","private_metadata":"{\"call\":\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",\"form\":true}"}}`,
 			`{"type":"message_action","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"callback_id":"ask_about_message"}`, `{"type":"view_closed","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"}}`,

@@ -262,7 +262,7 @@ func (s *scene) resultButton(root slacktest.Message) string {
 
 // share presses the button with a payload that Slack would not make.
 func (s *scene) share(user, value string, m slacktest.Message, stamp int) {
-	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"message_ts":%q,"channel_id":%q},"actions":[{"action_id":"share","action_ts":"%d.1","value":%q}]}`,
+	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"message_ts":%q,"channel_id":%q},"actions":[{"action_id":"share","block_id":"b","action_ts":"%d.1","value":%q}]}`,
 		user, slacktest.Team, slacktest.Team, m.TS, m.Channel, stamp, value)
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
 }

@@ -99,7 +99,7 @@ func TestAccess(t *testing.T) {
 		}
 	}
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-1","payload":{"type":"block_actions","user":{"id":"` + slacktest.Ben + `","team_id":"` + slacktest.Team + `"},"team":{"id":"` + slacktest.Team +
-		`"},"container":{"message_ts":"` + card.TS + `","channel_id":"` + card.Channel + `"},"actions":[{"action_id":"words:0","action_ts":"1.1","value":"help"}]}}`))
+		`"},"container":{"message_ts":"` + card.TS + `","channel_id":"` + card.Channel + `"},"actions":[{"action_id":"words:0","block_id":"b","action_ts":"1.1","value":"help"}]}}`))
 	s.fake.OpenHome(slacktest.Ben)
 	s.until("Ben's Home", func() bool {
 		v, ok := s.fake.Home(slacktest.Ben)

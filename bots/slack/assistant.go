@@ -23,7 +23,7 @@ func (t *talk) handleOther(ctx context.Context, e incoming.Event) error {
 	case "tokens_revoked", "app_uninstalled": // possibly for an earlier installation
 		return t.wire.TestToken(ctx)
 	case "assistant_thread_started":
-		return t.posts.Suggest(ctx, e.User, e.Channel, e.Thread)
+		return t.posts.Suggest(ctx, e.User, e.Channel, e.ThreadTimestamp)
 	case "agent_session_title_changed":
 		return t.handleRename(ctx, e)
 	}

@@ -37,7 +37,7 @@ type cardPresses struct {
 // noteRefused records in the audit trail a press by a person without access to nize.
 func (c *cardPresses) noteRefused(ctx context.Context, p people.Person, i incoming.Interaction) {
 	by := store.Caller{Name: p.Name, Surface: store.OnSlack, Identity: p.Identity()}
-	for _, a := range i.Actions {
+	for _, a := range i.Actions() {
 		if press, ok := bots.ReadPress(a.Value); ok && p.ID != "" {
 			c.Refused(ctx, by, press)
 		}
@@ -46,11 +46,11 @@ func (c *cardPresses) noteRefused(ctx context.Context, p people.Person, i incomi
 
 // shownAt returns the address of the pressed message.
 func shownAt(i incoming.Interaction) store.Address {
-	return store.Address{Surface: store.OnSlack, Channel: i.Channel.ID, Thread: i.Message.Thread, Message: i.Message.TS}
+	return store.Address{Surface: store.OnSlack, Channel: i.Channel.ID, Thread: i.Message.ThreadTimestamp, Message: i.Message.Timestamp}
 }
 
 // decide handles the buttons that need no dialog.
-func (c *cardPresses) decide(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) decide(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	press, ok := bots.ReadPress(a.Value)
 	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -81,8 +81,8 @@ func (c *cardPresses) cardOf(ctx context.Context, i incoming.Interaction, value 
 }
 
 // choose handles an entry of a card's menu; each opens a dialog.
-func (c *cardPresses) choose(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	a.Value = a.Selected.Value
+func (c *cardPresses) choose(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
+	a.Value = a.SelectedOption.Value
 	press, ok := bots.ReadPress(a.Value)
 	if !ok {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -101,14 +101,14 @@ func (c *cardPresses) choose(ctx context.Context, p people.Person, i incoming.In
 }
 
 // openReason opens the dialog that asks for the reason of a refusal.
-func (c *cardPresses) openReason(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) openReason(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
 	}
 	press, _ := bots.ReadPress(a.Value)
-	s := view.Standing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	_, err = c.wire.OpenView(ctx, i.Trigger, view.ReasonModal(card, s, p.Words()))
+	s := view.Standing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.ThreadTimestamp}
+	_, err = c.wire.OpenView(ctx, i.TriggerID, view.ReasonModal(card, s, p.Words()))
 	return err
 }
 
@@ -134,7 +134,7 @@ func (c *cardPresses) submitReason(ctx context.Context, p people.Person, i incom
 }
 
 // openAll shows the complete card.
-func (c *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (c *cardPresses) openAll(ctx context.Context, p people.Person, i incoming.I
 }
 
 // openResult shows a call's result to its requester, and to admins if it is not private.
-func (c *cardPresses) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) openResult(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	call, ok := strings.CutPrefix(a.Value, "result ")
 	if !ok || !store.ValidID(call) {
 		return fmt.Errorf("%w press", store.ErrInvalid)
@@ -156,7 +156,7 @@ func (c *cardPresses) openPage(ctx context.Context, p people.Person, i incoming.
 	if err != nil {
 		return err
 	}
-	opened, err := c.wire.OpenView(ctx, i.Trigger, view)
+	opened, err := c.wire.OpenView(ctx, i.TriggerID, view)
 	if err != nil || images.Empty() {
 		return err
 	}
@@ -185,9 +185,9 @@ func (c *cardPresses) updatePage(ctx context.Context, p people.Person, id, hash 
 }
 
 // turnPage shows the next page in the same dialog.
-func (c *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) turnPage(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	var at view.Page
-	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
+	if json.Unmarshal([]byte(i.View.PrivateMetadata), &at) != nil || !store.ValidID(at.Call) || at.N < 0 {
 		return store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	at.N++

@@ -30,7 +30,7 @@ func (c *cardPresses) formSchema(ctx context.Context, card store.Card) (json.Raw
 }
 
 // openEdit opens that dialog.
-func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	card, err := c.cardOf(ctx, i, a.Value)
 	if err != nil {
 		return err
@@ -40,8 +40,8 @@ func (c *cardPresses) openEdit(ctx context.Context, p people.Person, i incoming.
 	if err != nil {
 		raw = nil // then the dialog edits JSON
 	}
-	e := view.Editing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	_, err = c.wire.OpenView(ctx, i.Trigger, view.EditModal(card, raw, e, p.Words()))
+	e := view.Editing{Call: card.Call, Head: press.Head, Channel: i.Channel.ID, Thread: i.Message.ThreadTimestamp}
+	_, err = c.wire.OpenView(ctx, i.TriggerID, view.EditModal(card, raw, e, p.Words()))
 	return err
 }
 

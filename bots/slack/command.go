@@ -77,30 +77,30 @@ func (t *talk) runCommandIn(ctx context.Context, p people.Person, e incoming.Eve
 
 // handleSlash handles a /nize command. Several words that form no command are a question.
 func (t *talk) handleSlash(ctx context.Context, s incoming.Command, act string) error {
-	if s.Team != t.team {
+	if s.TeamID != t.team {
 		return nil
 	}
-	p, err := t.people.Who(ctx, s.User, people.Recent)
+	p, err := t.people.Who(ctx, s.UserID, people.Recent)
 	if err != nil {
 		return err
 	}
 	p.Act = act
-	if s.Channel, err = t.answerChannel(ctx, p, s.Channel); err != nil {
+	if s.ChannelID, err = t.answerChannel(ctx, p, s.ChannelID); err != nil {
 		return err
 	}
 	text := incoming.ReadText(s.Text, t.self, t.people.NameFor(ctx))
 	if p.User.ID == "" {
-		if done, err := t.commands.runClaim(ctx, p, place(t.team, s.Channel, ""), text, s.Trigger); done || err != nil {
+		if done, err := t.commands.runClaim(ctx, p, place(t.team, s.ChannelID, ""), text, s.TriggerID); done || err != nil {
 			return err
 		}
 		if word, _, _ := strings.Cut(text, " "); !p.IsBot && (word == "" || word == "help") { // a request for help is always answered
-			return t.access.posts.Tell(ctx, p, s.Channel, "", noAccess(p))
+			return t.access.posts.Tell(ctx, p, s.ChannelID, "", noAccess(p))
 		}
-		return t.access.tellNoAccess(ctx, p, s.Channel, "")
+		return t.access.tellNoAccess(ctx, p, s.ChannelID, "")
 	}
 	t.access.welcome(ctx, p, "", "")
 	if s.Masked {
-		t.access.tellMaskedKey(ctx, p, s.User+":"+s.Trigger, s.Channel, "")
+		t.access.tellMaskedKey(ctx, p, s.UserID+":"+s.TriggerID, s.ChannelID, "")
 	}
 	if text == "" {
 		text = "help"
@@ -110,11 +110,11 @@ func (t *talk) handleSlash(ctx context.Context, s incoming.Command, act string) 
 		if near == "" && strings.ContainsAny(text, " \n") {
 			return t.beginThread(ctx, p, s, text)
 		}
-		return t.posts.Tell(ctx, p, s.Channel, "", account.Unknown(p.Words(), near))
+		return t.posts.Tell(ctx, p, s.ChannelID, "", account.Unknown(p.Words(), near))
 	}
-	asked := p.Asked(place(t.team, s.Channel, ""), words)
+	asked := p.Asked(place(t.team, s.ChannelID, ""), words)
 	asked.Say = func(ctx context.Context, words string) error { return t.beginThread(ctx, p, s, words) }
-	return t.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, trigger: s.Trigger})
+	return t.commands.runCommand(ctx, p, given{cmd: cmd, asked: asked, trigger: s.TriggerID})
 }
 
 // answerChannel returns where a command is answered. Slack also offers /nize in direct
@@ -142,12 +142,12 @@ func (t *talk) beginThread(ctx context.Context, p people.Person, s incoming.Comm
 // beginThreadShowing is beginThread if the posted question differs from the message for the
 // model.
 func (t *talk) beginThreadShowing(ctx context.Context, p people.Person, s incoming.Command, shown string, said attachments.Question) error {
-	line, err := t.questionLine(ctx, p, s.Channel, shown)
+	line, err := t.questionLine(ctx, p, s.ChannelID, shown)
 	if err != nil {
 		return err
 	}
-	ts, err := t.posts.Say(ctx, p, store.Address{Channel: s.Channel}, line)
-	channel := s.Channel
+	ts, err := t.posts.Say(ctx, p, store.Address{Channel: s.ChannelID}, line)
+	channel := s.ChannelID
 	if c := wire.Code(err); c == "not_in_channel" || c == "channel_not_found" {
 		if channel, err = t.people.OpenDM(ctx, p.ID); err == nil {
 			ts, err = t.posts.Say(ctx, p, store.Address{Channel: channel}, line)
@@ -156,7 +156,7 @@ func (t *talk) beginThreadShowing(ctx context.Context, p people.Person, s incomi
 	if err != nil {
 		return fmt.Errorf("writing a question down: %w", err)
 	}
-	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: channel, TS: ts}}, said)
+	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Msg: slackgo.Msg{Channel: channel, Timestamp: ts}}}, said)
 }
 
 // questionLine returns a question as posted for everyone in a channel.
@@ -256,7 +256,7 @@ func (c *commander) showAnswer(ctx context.Context, p people.Person, at store.Ad
 }
 
 // pressWords runs a button's command.
-func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	if len(a.Value) > view.MaxValue {
 		return fmt.Errorf("%w press", store.ErrInvalid)
 	}
@@ -264,7 +264,7 @@ func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.
 	if !ok {
 		return fmt.Errorf("%w press: no such command", store.ErrInvalid)
 	}
-	g := given{cmd: cmd, asked: p.Asked(place(c.team, i.Channel.ID, i.Message.Thread), words), trigger: i.Trigger}
+	g := given{cmd: cmd, asked: p.Asked(place(c.team, i.Channel.ID, i.Message.ThreadTimestamp), words), trigger: i.TriggerID}
 	if i.View.ID == "" {
 		return c.runCommand(ctx, p, g)
 	}
@@ -275,7 +275,7 @@ func (c *commander) pressWords(ctx context.Context, p people.Person, i incoming.
 	if err := c.runDialog(ctx, p, g); err != nil || i.View.Type != "home" {
 		return err
 	}
-	return c.homes.Draw(ctx, p, view.ReadHomeState(i.View.Metadata), "")
+	return c.homes.Draw(ctx, p, view.ReadHomeState(i.View.PrivateMetadata), "")
 }
 
 // threadAt returns the conversation of a thread, "" if there is none.

@@ -150,7 +150,7 @@ func (s *stand) Press(ctx context.Context, call string, d store.Decision) error 
 	if verb == bots.VerbNever {
 		verb = bots.VerbDecline // a button without a dialog
 	}
-	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","action_ts":"%d.1","value":"%s %s %s"}]}`,
+	payload := fmt.Sprintf(`{"type":"block_actions","user":{"id":%q,"team_id":%q},"team":{"id":%q},"container":{"channel_id":%q},"actions":[{"action_id":"call-%s","block_id":"b","action_ts":"%d.1","value":"%s %s %s"}]}`,
 		slacktest.Ann, slacktest.Team, slacktest.Team, s.root.Channel, verb, s.raw.Add(1), verb, call, d.Digest[:16])
 	s.fake.SendRaw([]byte(`{"type":"interactive","envelope_id":"raw-` + store.NewID(time.Now()) + `","payload":` + payload + `}`))
 	return s.presses.Result(ctx, call)

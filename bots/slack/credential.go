@@ -23,12 +23,12 @@ const secretTime = 2500 * time.Millisecond
 
 // pressConnect opens the dialog for a button's credential, after the connect command has
 // checked that the credential exists.
-func (c *commander) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *commander) pressConnect(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	cmd, words, _, ok := c.list.Find(p.Caller(), "credentials connect "+a.Value, false)
 	if !ok {
 		return store.ErrNotFound
 	}
-	return c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(place(c.team, "", ""), words), trigger: i.Trigger})
+	return c.runCommand(ctx, p, given{cmd: cmd, asked: p.Asked(place(c.team, "", ""), words), trigger: i.TriggerID})
 }
 
 // submitSecret seals the input; wrong is the message at the field.
@@ -51,10 +51,10 @@ func (c *commander) submitSecret(ctx context.Context, i incoming.Interaction) (w
 		return map[string]string{view.SecretBlock: noAccess(p)}, nil
 	}
 	var f bots.Prompt
-	if len(i.View.Metadata) > view.MaxMetadata || json.Unmarshal([]byte(i.View.Metadata), &f) != nil {
+	if len(i.View.PrivateMetadata) > view.MaxMetadata || json.Unmarshal([]byte(i.View.PrivateMetadata), &f) != nil {
 		return refuse(p.Words(), phrases.ConnectFailed), nil
 	}
-	typed := store.NewSecret(i.View.State.Values[view.SecretBlock]["value"].Text())
+	typed := store.NewSecret(incoming.Typed(i.View.State.Values[view.SecretBlock]["value"]))
 	told, sealed, err := bots.Seal(ctx, c.keeper, p.Caller(), f, typed, p.Words())
 	if err != nil {
 		c.log.Error("a credential was not sealed", "err", err)

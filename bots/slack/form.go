@@ -41,7 +41,7 @@ func (c *commander) readForm(i incoming.Interaction, p people.Person) (cmd bots.
 		return cmd, asked, nil, bad
 	}
 	cmd, _, _, ok = c.list.Find(p.Caller(), f.Command, false)
-	if !ok || cmd.Form == nil || i.View.Callback != view.FormView+":"+cmd.Name {
+	if !ok || cmd.Form == nil || i.View.CallbackID != view.FormView+":"+cmd.Name {
 		return cmd, asked, nil, bad
 	}
 	return cmd, p.Asked(place(c.team, f.Channel, f.Thread), ""), f.Changed(i), nil

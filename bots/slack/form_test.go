@@ -21,7 +21,7 @@ func FuzzFilled(f *testing.F) {
 	c := &commander{list: commands}
 	f.Fuzz(func(t *testing.T, metadata, callback string) {
 		var i incoming.Interaction
-		i.View.Metadata, i.View.Callback = metadata, callback
+		i.View.PrivateMetadata, i.View.CallbackID = metadata, callback
 		cmd, asked, _, err := c.readForm(i, people.Person{})
 		if err == nil && (cmd.Form == nil || asked.At.Channel != "" && !incoming.IDForm.MatchString(asked.At.Channel)) {
 			t.Errorf("%q at %q is taken", cmd.Name, asked.At.Channel)

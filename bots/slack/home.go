@@ -18,7 +18,7 @@ func (t *talk) openHome(ctx context.Context, e incoming.Event) error {
 		return t.homes.DrawRefused(ctx, p, noAccess(p))
 	}
 	t.access.welcome(ctx, p, "", "")
-	st := view.ReadHomeState(e.Home.Metadata)
+	st := view.ReadHomeState(e.Home.PrivateMetadata)
 	st.Pages = nil // it opens on the first page
 	return t.homes.Draw(ctx, p, st, "")
 }

@@ -16,10 +16,11 @@ import (
 	"strconv"
 	"time"
 
+	slackgo "github.com/slack-go/slack"
+	"github.com/slack-go/slack/slackevents"
 	"github.com/slack-go/slack/socketmode"
 
 	"nize/bots"
-	"nize/bots/slack/incoming"
 	"nize/bots/slack/wire"
 	"nize/store"
 )
@@ -183,9 +184,9 @@ func hookPayload(kind string, body []byte) (json.RawMessage, error) {
 		}
 		return nil, errors.New("no payload")
 	}
-	return json.Marshal(incoming.Command{
-		Command: form.Get("command"), Text: form.Get("text"), User: form.Get("user_id"), Team: form.Get("team_id"),
-		Channel: form.Get("channel_id"), Trigger: form.Get("trigger_id"),
+	return json.Marshal(slackgo.SlashCommand{
+		Command: form.Get("command"), Text: form.Get("text"), UserID: form.Get("user_id"), TeamID: form.Get("team_id"),
+		ChannelID: form.Get("channel_id"), TriggerID: form.Get("trigger_id"),
 	})
 }
 
@@ -198,11 +199,8 @@ func certificateCheck(body []byte) bool {
 
 // verification returns the challenge by which Slack verifies that a URL belongs to nize.
 func verification(payload []byte) (challenge string, ok bool) {
-	var v struct {
-		Type      string `json:"type"`
-		Challenge string `json:"challenge"`
-	}
-	if json.Unmarshal(payload, &v) != nil || v.Type != "url_verification" {
+	var v slackevents.EventsAPIURLVerificationEvent
+	if json.Unmarshal(payload, &v) != nil || v.Type != slackevents.URLVerification {
 		return "", false
 	}
 	return v.Challenge, true

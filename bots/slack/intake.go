@@ -150,18 +150,18 @@ func (l *live) decodeItem(item store.Item) (w account.Work, err error) {
 		e, err := incoming.DecodeEvent(payload)
 		w := account.Work{Lane: laneOf(e), Run: func(ctx context.Context, act string) error { return l.talk.handleEvent(ctx, e, act) }}
 		if e.Type == "message" || e.Type == "app_mention" {
-			w.Order = strings.ReplaceAll(e.TS, ".", "")
+			w.Order = strings.ReplaceAll(e.Timestamp, ".", "")
 		}
 		return w, err
 	case keptPress:
 		i, err := incoming.DecodeInteraction(payload)
-		return account.Work{Lane: "press:" + i.Message.TS + i.View.ID, Run: func(ctx context.Context, act string) error { return l.press(ctx, i, act) }}, err
+		return account.Work{Lane: "press:" + i.Message.Timestamp + i.View.ID, Run: func(ctx context.Context, act string) error { return l.press(ctx, i, act) }}, err
 	case keptSubmit:
 		i, err := incoming.DecodeInteraction(payload)
 		return account.Work{Lane: "view:" + i.View.ID, Run: func(ctx context.Context, act string) error { return l.submit(ctx, i, act) }}, err
 	case keptSlash:
 		s, err := incoming.DecodeCommand(payload)
-		return account.Work{Lane: "slash:" + s.User, Run: func(ctx context.Context, act string) error { return l.talk.handleSlash(ctx, s, act) }}, err
+		return account.Work{Lane: "slash:" + s.UserID, Run: func(ctx context.Context, act string) error { return l.talk.handleSlash(ctx, s, act) }}, err
 	}
 	return w, nil // from an older or newer nize: drop it
 }
@@ -195,8 +195,8 @@ func (l *live) acceptPayload(ctx context.Context, kind string, payload json.RawM
 		var s incoming.Command
 		if s, err = incoming.DecodeCommand(payload); err == nil {
 			var keys []string
-			if s.Trigger != "" { // without one, a redelivery can't be told from a second command
-				keys = []string{"slack:slash:" + s.Trigger}
+			if s.TriggerID != "" { // without one, a redelivery can't be told from a second command
+				keys = []string{"slack:slash:" + s.TriggerID}
 			}
 			l.storeAndWork(ctx, keptSlash, incoming.Mask(payload, s.Text, l.log), keys, done)
 		}
@@ -246,16 +246,16 @@ func (l *live) needsWork(ctx context.Context, e *incoming.Event) (bool, []string
 	if e.Type != "message" && e.Type != "app_mention" {
 		return true, keys
 	}
-	if e.Bot != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || e.IsEdit() || !spoken[e.Subtype] {
+	if e.BotID != "" || e.User == "" || e.User == l.account.User || e.User == "USLACKBOT" || e.Hidden || e.IsEdit() || !spoken[e.SubType] {
 		return false, nil
 	}
 	if e.Addresses(l.account.User) {
-		return true, append(keys, "slack:at:"+e.Channel+":"+e.TS)
+		return true, append(keys, "slack:at:"+e.Channel+":"+e.Timestamp)
 	}
 	if l.talk.Mode(ctx, place(l.account.Team, e.Channel, "")) == store.ModeAll && !incoming.Broadcasts(&e.Message) {
 		return true, keys
 	}
-	if e.Thread == "" {
+	if e.ThreadTimestamp == "" {
 		return false, keys
 	}
 	if l.lanes.Busy(laneOf(*e)) { // the conversation may be about to begin

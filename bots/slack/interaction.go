@@ -21,7 +21,7 @@ import (
 // handler is called, the person's membership is looked up afresh.
 
 // pressFunc handles a press.
-type pressFunc = func(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error
+type pressFunc = func(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error
 
 // onPress handles a button or a choice in a message, a dialog or the Home.
 type onPress struct {
@@ -67,17 +67,17 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 	switch i.Type {
 	case "block_actions":
 		kept, any := false, false
-		for _, a := range i.Actions {
-			p, ok := v.presses[headOf(a.ID)]
+		for _, a := range i.Actions() {
+			p, ok := v.presses[headOf(a.ActionID)]
 			any, kept = any || ok, kept || ok && p.kept
 		}
 		switch {
 		case !any:
 			done(nil, true)
 		case kept:
-			key := "slack:press:" + i.User.ID + ":" + i.Channel.ID + ":" + i.Message.TS + ":" + i.View.ID
-			for _, a := range i.Actions {
-				key += ":" + a.TS + a.ID
+			key := "slack:press:" + i.User.ID + ":" + i.Channel.ID + ":" + i.Message.Timestamp + ":" + i.View.ID
+			for _, a := range i.Actions() {
+				key += ":" + a.ActionTs + a.ActionID
 			}
 			l.storeAndWork(ctx, keptPress, payload, []string{bounded(key)}, done)
 		default:
@@ -85,7 +85,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 			l.intake.Soon(ctx, "pressing", func(ctx context.Context) error { return l.tellTooLate(ctx, i, l.press(ctx, i, "")) })
 		}
 	case "view_submission":
-		s, ok := v.submits[headOf(i.View.Callback)]
+		s, ok := v.submits[headOf(i.View.CallbackID)]
 		if !ok {
 			done(nil, true)
 			return nil
@@ -109,7 +109,7 @@ func (l *live) acceptInteraction(ctx context.Context, payload json.RawMessage, d
 		l.acceptSubmit(ctx, s, i, payload, done)
 	case "message_action", "shortcut":
 		done(nil, true)
-		if s, ok := v.shortcuts[headOf(i.Callback)]; ok {
+		if s, ok := v.shortcuts[headOf(i.CallbackID)]; ok {
 			l.intake.Soon(ctx, "a shortcut", func(ctx context.Context) error {
 				p, ok, err := l.presser(ctx, i, "")
 				if err != nil || !ok {
@@ -132,7 +132,7 @@ const checkWait = 1500 * time.Millisecond
 // ask Slack about the person, so it runs in its own goroutine.
 func (l *live) acceptSubmit(ctx context.Context, s onSubmit, i incoming.Interaction, payload json.RawMessage, done func(any, bool)) {
 	key := bounded("slack:view:" + i.User.ID + ":" + i.View.ID + ":" + i.View.Hash)
-	if i.View.Callback == aboutMessage {
+	if i.View.CallbackID == aboutMessage {
 		l.storeAndWork(ctx, keptSubmit, incoming.Mask(payload, questionIn(i), l.log), []string{key}, done)
 		return
 	}
@@ -168,7 +168,7 @@ func (l *live) tellTooLate(ctx context.Context, i incoming.Interaction, err erro
 	if err != nil {
 		return err
 	}
-	return l.posts.Tell(ctx, p, i.Channel.ID, i.Message.Thread, p.Words().Say(phrases.DialogLate))
+	return l.posts.Tell(ctx, p, i.Channel.ID, i.Message.ThreadTimestamp, p.Words().Say(phrases.DialogLate))
 }
 
 // maxMistake is the maximum length of a mistake, in characters: those of a dialog with as
@@ -206,7 +206,7 @@ func (l *live) presser(ctx context.Context, i incoming.Interaction, act string) 
 		l.access.welcome(ctx, p, "", "")
 		return p, true, nil
 	}
-	return p, false, l.access.tellNoAccess(ctx, p, i.Channel.ID, i.Message.Thread)
+	return p, false, l.access.tellNoAccess(ctx, p, i.Channel.ID, i.Message.ThreadTimestamp)
 }
 
 // press passes a press to its handler.
@@ -219,8 +219,8 @@ func (l *live) press(ctx context.Context, i incoming.Interaction, act string) er
 		l.cards.noteRefused(ctx, p, i)
 		return nil
 	}
-	for _, a := range i.Actions {
-		if h, ok := l.handlers.presses[headOf(a.ID)]; ok {
+	for _, a := range i.Actions() {
+		if h, ok := l.handlers.presses[headOf(a.ActionID)]; ok {
 			if err := h.do(ctx, p, i, a); err != nil {
 				return err
 			}
@@ -231,7 +231,7 @@ func (l *live) press(ctx context.Context, i incoming.Interaction, act string) er
 
 // submit passes a dialog to its handler.
 func (l *live) submit(ctx context.Context, i incoming.Interaction, act string) error {
-	s, ok := l.handlers.submits[headOf(i.View.Callback)]
+	s, ok := l.handlers.submits[headOf(i.View.CallbackID)]
 	if !ok {
 		return nil
 	}

@@ -23,13 +23,13 @@ func (c *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[
 	known := ""
 	for block, fields := range i.View.State.Values {
 		for _, f := range fields {
-			if !store.LooksSecret(f.Text()) {
+			if !store.LooksSecret(incoming.Typed(f)) {
 				continue
 			}
 			if known == "" {
 				known = c.shownArgs(ctx, i)
 			}
-			if !store.AddsSecret(f.Text(), known) {
+			if !store.AddsSecret(incoming.Typed(f), known) {
 				continue
 			}
 			if wrong == nil {
@@ -49,7 +49,7 @@ func (c *cardPresses) findKeys(ctx context.Context, i incoming.Interaction) map[
 // the dialog shows them; "" for other dialogs, and if the call can't be read.
 func (c *cardPresses) shownArgs(ctx context.Context, i incoming.Interaction) string {
 	e, ok := view.ReadEditing(i)
-	if i.View.Callback != view.EditView || !ok {
+	if i.View.CallbackID != view.EditView || !ok {
 		return ""
 	}
 	call, err := c.Calls.GetCall(ctx, e.Call)

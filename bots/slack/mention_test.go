@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	slackgo "github.com/slack-go/slack"
+
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/people"
 	"nize/bots/slack/slacktest"
@@ -62,7 +64,7 @@ func TestMentions(t *testing.T) {
 	got := h.texts()
 	slices.Sort(got)
 	sameLines(t, "heard", got, []string{"a block", "for all", "last", "me", "nul", "odd"})
-	if incoming.Mentions(&incoming.Message{Text: "see `" + me + "` and\n```\n" + me + "\n```"}, slacktest.Bot) || !incoming.Mentions(&incoming.Message{Text: "`a` " + me + " `b`"}, slacktest.Bot) {
+	if incoming.Mentions(&incoming.Message{Msg: slackgo.Msg{Text: "see `" + me + "` and\n```\n" + me + "\n```"}}, slacktest.Bot) || !incoming.Mentions(&incoming.Message{Msg: slackgo.Msg{Text: "`a` " + me + " `b`"}}, slacktest.Bot) {
 		t.Error("code addresses nize, or hides who does")
 	}
 }

@@ -75,11 +75,11 @@ func (t *talk) handleMessage(ctx context.Context, e incoming.Event, act string) 
 		if done, err := t.commands.runClaim(ctx, p, place(t.team, e.Channel, e.PrivateThread()), text, ""); done || err != nil {
 			return err
 		}
-		return errors.Join(t.Follow(ctx, th, ""), t.access.tellNoAccess(ctx, p, e.Channel, e.Thread))
+		return errors.Join(t.Follow(ctx, th, ""), t.access.tellNoAccess(ctx, p, e.Channel, e.ThreadTimestamp))
 	}
 	t.access.welcome(ctx, p, e.Channel, e.PrivateThread())
 	if e.Masked {
-		t.access.tellMaskedKey(ctx, p, e.Channel+":"+e.TS, e.Channel, e.PrivateThread())
+		t.access.tellMaskedKey(ctx, p, e.Channel+":"+e.Timestamp, e.Channel, e.PrivateThread())
 	}
 	if addressed {
 		if done, err := t.runCommandIn(ctx, p, e, th.ID, text); done || err != nil {
@@ -115,7 +115,7 @@ func (t *talk) ask(ctx context.Context, p people.Person, e incoming.Event, s att
 	if err != nil {
 		return err
 	}
-	in := store.Inbound{Key: e.Channel + ":" + e.TS, Thread: th.ID, By: p.Caller(), Text: text, Files: came.Files, Earlier: came.Earlier}
+	in := store.Inbound{Key: e.Channel + ":" + e.Timestamp, Thread: th.ID, By: p.Caller(), Text: text, Files: came.Files, Earlier: came.Earlier}
 	fresh, err := t.handler.Message(ctx, in)
 	if fresh {
 		t.tellUnreadFiles(ctx, p, e, in.Files)

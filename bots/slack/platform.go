@@ -77,7 +77,7 @@ func place(team, channel, thread string) store.Address {
 // the app. A dialog may come from another workspace of its person, or one that shares the
 // channel; access is decided by the person.
 func pressedHere(i incoming.Interaction, team string) bool {
-	return i.Team.ID == team || i.View.Team == team
+	return i.Team.ID == team || i.View.AppInstalledTeamID == team
 }
 
 // happenedHere reports whether an event is for this workspace's installation of the app. In

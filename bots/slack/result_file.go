@@ -22,9 +22,9 @@ import (
 // file there.
 
 // sendResult sends a dialog's result as a file.
-func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ incoming.Action) error {
+func (c *cardPresses) sendResult(ctx context.Context, p people.Person, i incoming.Interaction, _ *incoming.Action) error {
 	var at view.Page
-	if json.Unmarshal([]byte(i.View.Metadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
+	if json.Unmarshal([]byte(i.View.PrivateMetadata), &at) != nil || at.Kind != "result" || !store.ValidID(at.Call) {
 		return store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	w := p.Words()

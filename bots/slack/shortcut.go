@@ -27,24 +27,23 @@ const (
 // askAbout opens a dialog for a question about a message.
 func (t *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	w := p.Words()
-	thread := i.Message.Thread
+	thread := i.Message.ThreadTimestamp
 	if thread == "" {
-		thread = i.Message.TS
+		thread = i.Message.Timestamp
 	}
 	if i.Channel.ID == "" || thread == "" {
 		return fmt.Errorf("%w shortcut: no message", store.ErrInvalid)
 	}
 	// The dialog must open within three seconds, so names are not looked up.
-	as := incoming.Posted{Message: incoming.Message{Text: i.Message.Text, Blocks: i.Message.Blocks, Attachments: i.Message.Attachments}}
 	m := attachments.Subject{
-		Channel: i.Channel.ID, Thread: thread, TS: i.Message.TS, Name: incoming.SpeakerName(i.Message.Username),
-		Text: as.Words(t.self, func(id string) string { return id }),
+		Channel: i.Channel.ID, Thread: thread, TS: i.Message.Timestamp, Name: incoming.SpeakerName(i.Message.Username),
+		Text: i.Message.Words(t.self, func(id string) string { return id }),
 	}
 	if incoming.IDForm.MatchString(i.Message.User) {
 		m.Author = i.Message.User
 	}
-	if incoming.IDForm.MatchString(i.Message.Bot) {
-		m.Bot = i.Message.Bot
+	if incoming.IDForm.MatchString(i.Message.BotID) {
+		m.Bot = i.Message.BotID
 	}
 	for _, f := range incoming.DecodeFiles(i.Message.Files) {
 		if len(m.Files) < store.MaxFiles {
@@ -62,20 +61,20 @@ func (t *talk) askAbout(ctx context.Context, p people.Person, i incoming.Interac
 	input := slackgo.NewPlainTextInputBlockElement(nil, "value").WithMultiline(true).WithMaxLength(maxQuestion)
 	dialog := view.Modal(w.Say(phrases.AboutMessageTitle), w.Say(phrases.ButtonClose), slackgo.NewInputBlock("question", view.PlainText(w.Say(phrases.AboutMessageLabel)), nil, input))
 	dialog.CallbackID, dialog.PrivateMetadata, dialog.Submit = aboutMessage, string(metadata), view.PlainText(w.Say(phrases.ButtonAsk))
-	_, err = t.wire.OpenView(ctx, i.Trigger, dialog)
+	_, err = t.wire.OpenView(ctx, i.TriggerID, dialog)
 	return err
 }
 
 // questionIn returns the question from the dialog.
 func questionIn(i incoming.Interaction) string {
-	return i.View.State.Values["question"]["value"].Text()
+	return incoming.Typed(i.View.State.Values["question"]["value"])
 }
 
 // submitAbout asks the question below the message if nize is in the channel, otherwise in
 // the person's own conversation with nize.
 func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Interaction) error {
 	var m attachments.Subject
-	if json.Unmarshal([]byte(i.View.Metadata), &m) != nil || !incoming.IDForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
+	if json.Unmarshal([]byte(i.View.PrivateMetadata), &m) != nil || !incoming.IDForm.MatchString(m.Channel) || !incoming.StampForm.MatchString(m.Thread) {
 		return store.Errorf("%w dialog", store.ErrInvalid)
 	}
 	if i.Masked {
@@ -96,7 +95,7 @@ func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Inte
 			author = t.people.NameFor(ctx)(m.Author)
 		}
 		shown := p.Words().Say(phrases.AboutMessageText, question, author, m.Text)
-		return t.beginThreadShowing(ctx, p, incoming.Command{Channel: channel}, shown, attachments.Question{Text: question, About: &m})
+		return t.beginThreadShowing(ctx, p, incoming.Command{SlashCommand: slackgo.SlashCommand{ChannelID: channel}}, shown, attachments.Question{Text: question, About: &m})
 	}
 	// A dialog leaves no message: other readers should see the question.
 	line, err := t.questionLine(ctx, p, m.Channel, question)
@@ -107,5 +106,5 @@ func (t *talk) submitAbout(ctx context.Context, p people.Person, i incoming.Inte
 		return fmt.Errorf("writing a question down: %w", err)
 	}
 	// The key is the dialog's id, because the message's own may have been used.
-	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Channel: m.Channel, TS: i.View.ID, Thread: m.Thread}}, attachments.Question{Text: question, About: &m})
+	return t.ask(ctx, p, incoming.Event{Message: incoming.Message{Msg: slackgo.Msg{Channel: m.Channel, Timestamp: i.View.ID, ThreadTimestamp: m.Thread}}}, attachments.Question{Text: question, About: &m})
 }

@@ -1,5 +1,6 @@
-// Package slack is the Slack bot: a [bots.Platform] on slack-go for the Web API and on its
-// own websocket for Socket Mode.
+// Package slack is the Slack bot: a [bots.Platform] on slack-go, whose types are those of
+// requests, events, interactions and frames. The loop that reads Socket Mode is nize's own
+// (socket.go has the reason).
 //
 // # How an event is processed
 //

@@ -17,18 +17,18 @@ import (
 // answer.
 
 // openAlways opens the dialog of a standing answer.
-func (c *cardPresses) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
+func (c *cardPresses) openAlways(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
 	press, _ := bots.ReadPress(a.Value)
 	card, err := c.cardOf(ctx, i, a.Value)
 	if errors.Is(err, store.ErrNotFound) { // forged: the gateway refuses it and records that
 		_, err = c.Decide(ctx, p.Caller(), press, shownAt(i), nil)
-		return c.posts.TellError(ctx, p, i.Channel.ID, i.Message.Thread, err)
+		return c.posts.TellError(ctx, p, i.Channel.ID, i.Message.ThreadTimestamp, err)
 	}
 	if err != nil {
 		return err
 	}
-	s := view.Standing{Call: card.Call, Head: press.Head, Deny: press.Verb == bots.VerbNever, Channel: i.Channel.ID, Thread: i.Message.Thread}
-	_, err = c.wire.OpenView(ctx, i.Trigger, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
+	s := view.Standing{Call: card.Call, Head: press.Head, Deny: press.Verb == bots.VerbNever, Channel: i.Channel.ID, Thread: i.Message.ThreadTimestamp}
+	_, err = c.wire.OpenView(ctx, i.TriggerID, view.AlwaysModal(card, s, p.Caller().IsAdmin(), p.Words()))
 	return err
 }
 

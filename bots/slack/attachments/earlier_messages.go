@@ -53,8 +53,8 @@ func (ft *Fetcher) earlierMessages(ctx context.Context, e incoming.Event, th sto
 		ft.Log.Warn("reading what was heard in a thread", "thread", th.ID, "err", err)
 		return gathered{earlier: &store.Earlier{Unread: true}}
 	}
-	list = slices.DeleteFunc(list, func(m incoming.Posted) bool {
-		return m.User == ft.Self || m.Hidden || !incoming.Quoted[m.Subtype] || m.TS != about && (m.TS <= th.LastMessage || heard[m.Channel+":"+m.TS])
+	list = slices.DeleteFunc(list, func(m incoming.Message) bool {
+		return m.User == ft.Self || m.Hidden || !incoming.Quoted[m.SubType] || m.Timestamp != about && (m.Timestamp <= th.LastMessage || heard[m.Channel+":"+m.Timestamp])
 	})
 	return ft.quoteMessages(ctx, list, more, about)
 }
@@ -81,12 +81,12 @@ func (ft *Fetcher) Fetch(ctx context.Context, p people.Person, e incoming.Event,
 		about = s.About.TS
 	}
 	if !e.Direct() {
-		if incoming.StampForm.MatchString(e.TS) {
-			c.LastMessage = e.TS
+		if incoming.StampForm.MatchString(e.Timestamp) {
+			c.LastMessage = e.Timestamp
 		}
 		// In a thread that nize follows without being mentioned, only this person has
 		// written since, so there is nothing new.
-		if e.Thread != "" && e.Thread != e.TS && (e.Addresses(ft.Self) || s.About != nil) {
+		if e.ThreadTimestamp != "" && e.ThreadTimestamp != e.Timestamp && (e.Addresses(ft.Self) || s.About != nil) {
 			b = ft.earlierMessages(ctx, e, th, about)
 			c.LastMessage = max(c.LastMessage, b.newest)
 		}
@@ -115,13 +115,13 @@ func distinct(list []incoming.File) []incoming.File {
 
 // listMessages returns the messages of an event's thread before the event, oldest first;
 // more reports that there are newer ones that were not read.
-func (ft *Fetcher) listMessages(ctx context.Context, e incoming.Event, since string) (list []incoming.Posted, more bool, err error) {
-	form := url.Values{"channel": {e.Channel}, "ts": {e.Thread}, "limit": {strconv.Itoa(earlierPage)}}
+func (ft *Fetcher) listMessages(ctx context.Context, e incoming.Event, since string) (list []incoming.Message, more bool, err error) {
+	form := url.Values{"channel": {e.Channel}, "ts": {e.ThreadTimestamp}, "limit": {strconv.Itoa(earlierPage)}}
 	if since != "" {
 		form.Set("oldest", since)
 	}
-	if incoming.StampForm.MatchString(e.TS) {
-		form.Set("latest", e.TS)
+	if incoming.StampForm.MatchString(e.Timestamp) {
+		form.Set("latest", e.Timestamp)
 	}
 	for range maxEarlier {
 		var page struct {
@@ -138,8 +138,8 @@ func (ft *Fetcher) listMessages(ctx context.Context, e incoming.Event, since str
 			return nil, false, err
 		}
 		for _, raw := range page.Messages {
-			var m incoming.Posted
-			if json.Unmarshal(raw, &m) != nil || !incoming.StampForm.MatchString(m.TS) || form.Has("latest") && m.TS >= e.TS {
+			var m incoming.Message
+			if json.Unmarshal(raw, &m) != nil || !incoming.StampForm.MatchString(m.Timestamp) || form.Has("latest") && m.Timestamp >= e.Timestamp {
 				continue
 			}
 			m.Channel = e.Channel
@@ -150,17 +150,17 @@ func (ft *Fetcher) listMessages(ctx context.Context, e incoming.Event, since str
 		}
 		form.Set("cursor", page.Meta.Cursor)
 	}
-	slices.SortStableFunc(list, func(a, b incoming.Posted) int { return cmp.Compare(a.TS, b.TS) })
-	return slices.CompactFunc(list, func(a, b incoming.Posted) bool { return a.TS == b.TS }), more, nil
+	slices.SortStableFunc(list, func(a, b incoming.Message) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	return slices.CompactFunc(list, func(a, b incoming.Message) bool { return a.Timestamp == b.Timestamp }), more, nil
 }
 
 // quoteMessages turns messages into quotes, and keeps the newest if not all fit.
-func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, more bool, about string) (b gathered) {
+func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Message, more bool, about string) (b gathered) {
 	if len(list) == 0 {
 		return b
 	}
 	name, speaker := ft.People.NameFor(ctx), ft.speakerFor(ctx)
-	b.newest = list[len(list)-1].TS
+	b.newest = list[len(list)-1].Timestamp
 	out := &store.Earlier{}
 	most, capacity := store.MaxQuotes, store.MaxQuoted
 	if about != "" { // it must always fit
@@ -168,7 +168,7 @@ func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mo
 	}
 	full := false
 	for _, m := range slices.Backward(list) {
-		if full && m.TS != about {
+		if full && m.Timestamp != about {
 			out.Left++
 			continue
 		}
@@ -176,7 +176,7 @@ func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mo
 		if q.Text == "" {
 			continue
 		}
-		if q.About = m.TS == about; !q.About {
+		if q.About = m.Timestamp == about; !q.About {
 			if full = len(out.Quotes) >= most || len(q.Text) > capacity; full {
 				out.Left++
 				continue
@@ -196,15 +196,18 @@ func (ft *Fetcher) quoteMessages(ctx context.Context, list []incoming.Posted, mo
 
 // speakerFor returns a function that returns a message's author. If the author can't be
 // looked up, they count as not being in the team.
-func (ft *Fetcher) speakerFor(ctx context.Context) func(incoming.Posted) store.Speaker {
+func (ft *Fetcher) speakerFor(ctx context.Context) func(*incoming.Message) store.Speaker {
 	known, names := map[string]store.Speaker{}, ft.People.NameFor(ctx)
-	return func(m incoming.Posted) store.Speaker {
-		if m.Bot != "" || m.Subtype == "bot_message" || m.User == "" || m.User == "USLACKBOT" {
-			name := cmp.Or(m.Username, m.Profile.Name)
+	return func(m *incoming.Message) store.Speaker {
+		if m.BotID != "" || m.SubType == "bot_message" || m.User == "" || m.User == "USLACKBOT" {
+			name := m.Username
+			if name == "" && m.BotProfile != nil {
+				name = m.BotProfile.Name
+			}
 			if name == "" && m.User != "" {
 				name = names(m.User)
 			}
-			name = cmp.Or(name, m.Bot, "?")
+			name = cmp.Or(name, m.BotID, "?")
 			return store.Speaker{Name: incoming.SpeakerName(name), Bot: true, Outside: true}
 		}
 		if s, ok := known[m.User]; ok {

@@ -38,7 +38,7 @@ type Fetcher struct {
 // readFiles fetches files for a conversation.
 func (ft *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string, list []incoming.File) ([]store.File, error) {
 	describe := func(s incoming.File) store.File {
-		return store.File{ID: s.ID, Name: s.Label(), Size: max(s.Size, 0), From: s.From}
+		return store.File{ID: s.ID, Name: s.Label(), Size: int64(max(s.Size, 0)), From: s.From}
 	}
 	var files []store.File
 	for _, s := range list[:min(len(list), incoming.MaxShared)] {
@@ -60,7 +60,7 @@ func (ft *Fetcher) readFiles(ctx context.Context, by store.Caller, thread string
 
 // download downloads a file, or returns why it can't. It fills in missing details of f.
 func (ft *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte, why string) {
-	if f.Access == "check_file_info" || f.Mode == "" && f.Private == "" && f.Download == "" {
+	if f.FileAccess == "check_file_info" || f.Mode == "" && f.URLPrivate == "" && f.URLPrivateDownload == "" {
 		var answer struct {
 			File incoming.File `json:"file"`
 		}
@@ -74,21 +74,21 @@ func (ft *Fetcher) download(ctx context.Context, f *incoming.File) (data []byte,
 		answer.File.From = f.From
 		*f = answer.File
 	}
-	address := f.Download
+	address := f.URLPrivateDownload
 	if address == "" {
-		address = f.Private
+		address = f.URLPrivate
 	}
 	switch {
-	case f.Mode == "tombstone", f.Mode == "hidden_by_limit", f.Access == "file_not_found":
+	case f.Mode == "tombstone", f.Mode == "hidden_by_limit", f.FileAccess == "file_not_found":
 		return nil, store.FileGone
-	case f.Mode == "external", f.External:
+	case f.Mode == "external", f.IsExternal:
 		return nil, store.FileForeign
-	case f.Access == "access_denied":
+	case f.FileAccess == "access_denied":
 		return nil, store.FileDenied
 	case f.Size > store.MaxFile:
 		return nil, store.FileTooLarge
 	}
-	data, err := ft.Wire.Download(ctx, address, f.Size, store.MaxFile)
+	data, err := ft.Wire.Download(ctx, address, int64(f.Size), store.MaxFile)
 	if err == nil {
 		return data, ""
 	}

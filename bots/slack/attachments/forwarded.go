@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	slackgo "github.com/slack-go/slack"
+
 	"nize/bots/slack/incoming"
 	"nize/store"
 )
@@ -16,7 +18,7 @@ import (
 func (ft *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments json.RawMessage) {
 	name, speaker := ft.People.NameFor(ctx), ft.speakerFor(ctx)
 	for _, f := range incoming.DecodeForwarded(attachments) {
-		m := f.Posted()
+		m := f.Forwarded()
 		if q, files := m.Quote(ft.Self, name, speaker); q.Text != "" {
 			q.About = true
 			b.add(q)
@@ -28,14 +30,14 @@ func (ft *Fetcher) addForwarded(ctx context.Context, b *gathered, attachments js
 // addAbout adds the message that the shortcut was used on, unless the thread's messages
 // include it, and returns its files.
 func (ft *Fetcher) addAbout(ctx context.Context, b *gathered, a *Subject) []incoming.File {
-	who := ft.speakerFor(ctx)(incoming.Posted{Message: incoming.Message{User: a.Author, Bot: a.Bot}, Username: a.Name})
+	who := ft.speakerFor(ctx)(&incoming.Message{Msg: slackgo.Msg{User: a.Author, BotID: a.Bot, Username: a.Name}})
 	if b.earlier == nil || !slices.ContainsFunc(b.earlier.Quotes, func(q store.Quote) bool { return q.About }) {
 		b.add(store.Quote{Speaker: who, Text: incoming.CutQuote(a.Text), At: incoming.StampTime(a.TS), About: true})
 	}
 	var files []incoming.File
 	for _, id := range a.Files {
 		if incoming.IDForm.MatchString(id) {
-			files = append(files, incoming.File{ID: id, From: &who})
+			files = append(files, incoming.File{File: slackgo.File{ID: id}, From: &who})
 		}
 	}
 	return files

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	slackgo "github.com/slack-go/slack"
+
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 	"nize/bots/slack/wire"
@@ -23,7 +25,7 @@ func FuzzBrought(f *testing.F) {
 	f.Add([]byte(`0<|>`))
 	f.Add([]byte(`{"ts":"1.0","username":"\u202ebot","attachments":[{"title":"t","text":"x"}]}`))
 	name := func(id string) string { return id }
-	speaker := func(m incoming.Posted) store.Speaker { return store.Speaker{Name: incoming.SpeakerName(m.User)} }
+	speaker := func(m *incoming.Message) store.Speaker { return store.Speaker{Name: incoming.SpeakerName(m.User)} }
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, s := range incoming.DecodeFiles(raw) {
 			if !incoming.IDForm.MatchString(s.ID) || s.Label() == "" || len(s.Label()) > 6*200 {
@@ -32,12 +34,12 @@ func FuzzBrought(f *testing.F) {
 		}
 		var b gathered
 		for _, fw := range incoming.DecodeForwarded(raw) {
-			m := fw.Posted()
+			m := fw.Forwarded()
 			if q, _ := m.Quote(slacktest.Bot, name, speaker); q.Text != "" {
 				b.add(q)
 			}
 		}
-		m := incoming.Posted{Message: incoming.Message{Blocks: raw, Attachments: raw, Files: raw, Text: string(raw)}}
+		m := incoming.Message{Msg: slackgo.Msg{Text: string(raw)}, Blocks: raw, Attachments: raw, Files: raw}
 		q, _ := m.Quote(slacktest.Bot, name, speaker)
 		b.add(q)
 		in := store.Inbound{Earlier: b.earlier}
@@ -64,9 +66,9 @@ func TestFilesWithoutScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range m.Files {
-		s := incoming.File{ID: f.ID, Mode: "hosted", Size: 5, Download: fake.URL() + "/files/" + f.ID}
+		s := incoming.File{File: slackgo.File{ID: f.ID, Mode: "hosted", Size: 5, URLPrivateDownload: fake.URL() + "/files/" + f.ID}}
 		if f.Access != "" {
-			s = incoming.File{ID: f.ID, Access: f.Access}
+			s = incoming.File{File: slackgo.File{ID: f.ID, FileAccess: f.Access}}
 		}
 		if _, why := l.download(t.Context(), &s); why != store.FileDenied {
 			t.Errorf("%s: %q", f.Name, why)

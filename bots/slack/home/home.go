@@ -197,14 +197,14 @@ func (hs *Homes) cardLinks(ctx context.Context, waiting []bots.WaitingCall, page
 var homeDoes = []string{"tokens new", "connect", "link", "help", "privacy"}
 
 // Press runs the command of a control and redraws the Home.
-func (hs *Homes) Press(ctx context.Context, p people.Person, i incoming.Interaction, a incoming.Action) error {
-	st := view.ReadHomeState(i.View.Metadata)
-	_, what, _ := strings.Cut(a.ID, ":")
+func (hs *Homes) Press(ctx context.Context, p people.Person, i incoming.Interaction, a *incoming.Action) error {
+	st := view.ReadHomeState(i.View.PrivateMetadata)
+	_, what, _ := strings.Cut(a.ActionID, ":")
 	what, arg, _ := strings.Cut(what, ":")
 	var words []string
 	switch what {
 	case "set":
-		words = []string{"settings " + arg + " " + a.Selected.Value}
+		words = []string{"settings " + arg + " " + a.SelectedOption.Value}
 	case "servers":
 		words = st.Ticked(arg, a)
 	case "grant":
@@ -214,7 +214,7 @@ func (hs *Homes) Press(ctx context.Context, p people.Person, i incoming.Interact
 	case "key":
 		words = []string{"credentials disconnect " + a.Value}
 	case "page":
-		n, err := strconv.Atoi(a.Selected.Value)
+		n, err := strconv.Atoi(a.SelectedOption.Value)
 		if err != nil || n < 0 || n > view.MaxOptions {
 			return fmt.Errorf("%w press", store.ErrInvalid)
 		}

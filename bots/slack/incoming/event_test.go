@@ -31,8 +31,8 @@ func TestNoInputs(t *testing.T) {
 	if err != nil || e.Home.ID != "V1" || len(e.Home.State.Values) != 0 {
 		t.Errorf("an event: %v, %+v", err, e.Home)
 	}
-	i, err := DecodeInteraction([]byte(`{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"actions":[{"action_id":"a"}],"view":` + view + `}`))
-	if err != nil || i.View.Metadata != "m" {
+	i, err := DecodeInteraction([]byte(`{"type":"block_actions","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"actions":[{"action_id":"a","block_id":"b"}],"view":` + view + `}`))
+	if err != nil || i.View.PrivateMetadata != "m" {
 		t.Errorf("a press: %v, %+v", err, i.View)
 	}
 	if _, err := DecodeInteraction([]byte(`{"type":"view_submission","user":{"id":"U0ANN"},"team":{"id":"T0FAKE"},"view":{"state":{"values":[{"a":1}]}}}`)); err == nil {
@@ -42,11 +42,11 @@ func TestNoInputs(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"envelope_id":"e","type":"events_api","payload":{"type":"event_callback","team_id":"T1","event_id":"Ev1","event":{"type":"message","user":"U1","channel":"C1","ts":"1.2","text":"<@U0> hi <http://x|y> <!here>","blocks":[{"type":"rich_text","elements":[{"elements":[{"type":"user","user_id":"U2"}]}]}]}}}`))
-	f.Add([]byte(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"call-run","value":"run 01ARZ3NDEKTSV4RRFFQ69G5FAV abcd"}],"view":{"state":{"values":{"a":{"b":{"value":null,"selected_option":{"value":"x"}}}}}}}`))
+	f.Add([]byte(`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"call-run","block_id":"b","value":"run 01ARZ3NDEKTSV4RRFFQ69G5FAV abcd"}],"view":{"state":{"values":{"a":{"b":{"value":null,"selected_option":{"value":"x"}}}}}}}`))
 	f.Add([]byte(`{"command":"/nize","text":"help","user_id":"U1","team_id":"T1","channel_id":"C1"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if e, err := DecodeEvent(raw); err == nil && Used[e.Type] {
-			for _, id := range []string{e.User, e.Channel, e.Bot} {
+			for _, id := range []string{e.User, e.Channel, e.BotID} {
 				if id != "" && !IDForm.MatchString(id) {
 					t.Errorf("id %q", id)
 				}
@@ -58,7 +58,7 @@ func FuzzDecode(f *testing.F) {
 		if i, err := DecodeInteraction(raw); err == nil {
 			for _, block := range i.View.State.Values {
 				for _, f := range block {
-					_ = f.Text()
+					_ = Typed(f)
 				}
 			}
 		}

@@ -2,7 +2,10 @@ package incoming
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
+
+	slackgo "github.com/slack-go/slack"
 
 	"nize/bots"
 	"nize/store"
@@ -14,37 +17,32 @@ const MaxShared = 2 * store.MaxFiles
 // maxFileName is the maximum length of a file name, in bytes.
 const maxFileName = 200
 
-// File is a file of a message as described by Slack. For a file in a channel shared with
-// another organization, that may be only its id.
+// File is a file of a message. For a file in a channel shared with another organization,
+// that may be only its id.
 type File struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Title    string `json:"title"`
-	Mode     string `json:"mode"`
-	Access   string `json:"file_access"`
-	External bool   `json:"is_external"`
-	Size     int64  `json:"size"`
-	Private  string `json:"url_private"`
-	Download string `json:"url_private_download"`
-
-	From *store.Speaker // who shared it, if not the requester
+	slackgo.File
+	From *store.Speaker `json:"-"` // who shared it, if not the requester
 }
 
-// DecodeFiles decodes the files of a message. It skips anything of another shape, so that
-// the message isn't lost.
+// UnmarshalJSON implements [json.Unmarshaler].
+func (f *File) UnmarshalJSON(raw []byte) error { return tolerant(json.Unmarshal(raw, &f.File)) }
+
+// DecodeFiles decodes the files of a message, without those of another shape.
 func DecodeFiles(raw json.RawMessage) []File {
-	var list []json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
-		return nil
-	}
-	var files []File
-	for _, one := range list[:min(len(list), MaxShared)] {
-		var f File
-		if json.Unmarshal(one, &f) == nil && IDForm.MatchString(f.ID) {
-			files = append(files, f)
+	return slices.DeleteFunc(decodeList[File](raw, MaxShared), func(f File) bool { return !IDForm.MatchString(f.ID) })
+}
+
+// decodeList decodes at most most parts of a list, without those of another shape.
+func decodeList[T any](raw json.RawMessage, most int) []T {
+	list := listOf(raw)
+	var out []T
+	for _, one := range list[:min(len(list), most)] {
+		var part T
+		if json.Unmarshal(one, &part) == nil {
+			out = append(out, part)
 		}
 	}
-	return files
+	return out
 }
 
 // Label returns the file's title, or its name.

@@ -1,39 +1,35 @@
 package incoming
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
 
-// forwarded is an attachment that contains a forwarded message. Attachments of programs and
-// link previews are not marked as shared.
-type forwarded struct {
-	Share  bool            `json:"is_share"`
-	Author string          `json:"author_id"`
-	Name   string          `json:"author_name"`
-	TS     string          `json:"ts"`
-	Text   string          `json:"text"`
+	slackgo "github.com/slack-go/slack"
+)
+
+// Attachment is what a program added to a message, or a forwarded message (IsShare).
+type Attachment struct {
+	slackgo.Attachment
 	Blocks json.RawMessage `json:"blocks"`
 	Files  json.RawMessage `json:"files"`
 }
 
-func DecodeForwarded(raw json.RawMessage) []forwarded {
-	var list []json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
-		return nil
-	}
-	var out []forwarded
-	for _, one := range list[:min(len(list), maxParts)] {
-		var f forwarded
-		if json.Unmarshal(one, &f) == nil && f.Share {
-			out = append(out, f)
-		}
-	}
-	return out
+// UnmarshalJSON implements [json.Unmarshaler].
+func (a *Attachment) UnmarshalJSON(raw []byte) error {
+	type plain Attachment
+	return tolerant(json.Unmarshal(raw, (*plain)(a)))
 }
 
-// Posted returns the forwarded message.
-func (f forwarded) Posted() Posted {
-	m := Posted{Message: Message{User: f.Author, Text: f.Text, TS: f.TS, Blocks: f.Blocks, Files: f.Files}, Username: f.Name}
-	if !StampForm.MatchString(f.TS) {
-		m.TS = ""
+// DecodeForwarded returns the messages that were forwarded with a message.
+func DecodeForwarded(raw json.RawMessage) []Attachment {
+	return slices.DeleteFunc(decodeList[Attachment](raw, maxParts), func(a Attachment) bool { return !a.IsShare })
+}
+
+// Forwarded returns the forwarded message.
+func (a *Attachment) Forwarded() Message {
+	m := Message{Msg: slackgo.Msg{User: a.AuthorID, Username: a.AuthorName, Text: a.Text}, Blocks: a.Blocks, Files: a.Files}
+	if ts := a.Ts.String(); StampForm.MatchString(ts) {
+		m.Timestamp = ts
 	}
 	return m
 }

@@ -1,81 +1,45 @@
 package incoming
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+
+	slackgo "github.com/slack-go/slack"
 
 	"nize/store"
 )
 
 // Interaction is a press, a submitted dialog or a shortcut.
 type Interaction struct {
-	Type     string `json:"type"`
-	Callback string `json:"callback_id"`
-	Trigger  string `json:"trigger_id"`
-	ActionTS string `json:"action_ts"`
-	Masked   bool   `json:"nize_masked"`
-	User     struct {
-		ID   string `json:"id"`
-		Team string `json:"team_id"`
-	} `json:"user"`
-	Team struct {
-		ID string `json:"id"`
-	} `json:"team"`
-	Channel struct {
-		ID string `json:"id"`
-	} `json:"channel"`
-	Container struct {
-		Type    string `json:"type"`
-		Message string `json:"message_ts"`
-		Channel string `json:"channel_id"`
-		Thread  string `json:"thread_ts"`
-	} `json:"container"`
-	Message struct {
-		TS     string `json:"ts"`
-		Thread string `json:"thread_ts"`
-		User   string `json:"user"`
-		Bot    string `json:"bot_id"`
-		Text   string `json:"text"`
-
-		Username    string          `json:"username"`
-		Blocks      json.RawMessage `json:"blocks"`
-		Attachments json.RawMessage `json:"attachments"`
-		Files       json.RawMessage `json:"files"`
-	} `json:"message"`
-	Actions []Action `json:"actions"`
-	View    view     `json:"view"`
+	interaction
+	Message Message `json:"message"`
+	View    View    `json:"view"`
+	Masked  bool    `json:"nize_masked"`
 }
 
-// Action is a pressed button or a choice.
-type Action struct {
-	ID       string `json:"action_id"`
-	Block    string `json:"block_id"`
-	Value    string `json:"value"`
-	TS       string `json:"action_ts"`
-	Selected struct {
-		Value string `json:"value"`
-	} `json:"selected_option"`
-	SelectedMany []struct {
-		Value string `json:"value"`
-	} `json:"selected_options"`
-}
+// interaction is slack-go's type without its UnmarshalJSON.
+type interaction slackgo.InteractionCallback
 
-// view is a submitted dialog or the Home.
-type view struct {
-	ID       string `json:"id"`
-	Hash     string `json:"hash"`
-	Callback string `json:"callback_id"`
-	Type     string `json:"type"`
-	Metadata string `json:"private_metadata"`
-	Team     string `json:"app_installed_team_id"` // the workspace whose installation of the app opened it
-	State    struct {
+// Actions are the pressed buttons and the choices.
+func (i *Interaction) Actions() []*Action { return i.ActionCallback.BlockActions }
+
+// Action is a pressed button, a choice, or an input of a dialog.
+type Action = slackgo.BlockAction
+
+// View is a submitted dialog or the Home.
+type View struct {
+	slackgo.View
+	Blocks json.RawMessage `json:"blocks"`
+	State  struct {
 		Values Inputs `json:"values"`
 	} `json:"state"`
 }
 
 // Inputs are the fields of a dialog, keyed by block_id and action_id.
-type Inputs map[string]map[string]Field
+type Inputs map[string]map[string]Action
 
 // UnmarshalJSON accepts an empty list, which Slack sends for a view without inputs.
 func (i *Inputs) UnmarshalJSON(raw []byte) error {
@@ -84,99 +48,68 @@ func (i *Inputs) UnmarshalJSON(raw []byte) error {
 		*i = nil
 		return nil
 	}
-	return json.Unmarshal(raw, (*map[string]map[string]Field)(i))
+	return json.Unmarshal(raw, (*map[string]map[string]Action)(i))
 }
 
-// Field is one input of a dialog.
-type Field struct {
-	Type     string  `json:"type"`
-	Value    *string `json:"value"`
-	Selected *struct {
-		Value string `json:"value"`
-	} `json:"selected_option"`
-	SelectedMany []struct {
-		Value string `json:"value"`
-	} `json:"selected_options"`
-}
+// Typed returns the typed text of an input, or the choice; "" for none.
+func Typed(a Action) string { return cmp.Or(a.Value, a.SelectedOption.Value) }
 
-// Text returns the typed text or the choice, "" for none.
-func (f Field) Text() string {
-	switch {
-	case f.Value != nil:
-		return *f.Value
-	case f.Selected != nil:
-		return f.Selected.Value
+// Values returns the choices of an input, or the typed text.
+func Values(a Action) []string {
+	var out []string
+	for _, s := range a.SelectedOptions {
+		out = append(out, s.Value)
 	}
-	return ""
+	if text := strings.TrimSpace(Typed(a)); text != "" {
+		out = append(out, text)
+	}
+	return out
 }
 
 func DecodeInteraction(payload []byte) (i Interaction, err error) {
 	if err := json.Unmarshal(payload, &i); err != nil {
 		return i, fmt.Errorf("%w interaction: %w", store.ErrInvalid, err)
 	}
-	if i.Channel.ID == "" {
-		i.Channel.ID = i.Container.Channel
-	}
-	if i.Message.TS == "" {
-		i.Message.TS = i.Container.Message
-	}
-	if i.Message.Thread == "" {
-		i.Message.Thread = i.Container.Thread
-	}
-	team := i.Team.ID
-	if team == "" {
-		team = i.User.Team
-	}
-	i.Team.ID = team
+	i.Channel.ID = cmp.Or(i.Channel.ID, i.Container.ChannelID)
+	i.Message.Timestamp = cmp.Or(i.Message.Timestamp, i.Container.MessageTs)
+	i.Message.ThreadTimestamp = cmp.Or(i.Message.ThreadTimestamp, i.Container.ThreadTs)
+	i.Team.ID = cmp.Or(i.Team.ID, i.User.TeamID)
 	if !IDForm.MatchString(i.User.ID) || !IDForm.MatchString(i.Team.ID) {
 		return i, fmt.Errorf("%w interaction: user or team", store.ErrInvalid)
 	}
 	if i.Channel.ID != "" && !IDForm.MatchString(i.Channel.ID) {
 		return i, fmt.Errorf("%w interaction: channel", store.ErrInvalid)
 	}
-	for _, ts := range []string{i.Message.TS, i.Message.Thread} {
+	for _, ts := range []string{i.Message.Timestamp, i.Message.ThreadTimestamp} {
 		if ts != "" && !StampForm.MatchString(ts) {
 			return i, fmt.Errorf("%w interaction: message", store.ErrInvalid)
 		}
 	}
-	if len(i.Actions) > maxIDs {
-		return i, fmt.Errorf("%w interaction: %d actions", store.ErrInvalid, len(i.Actions))
+	if n := len(i.Actions()); n > maxIDs {
+		return i, fmt.Errorf("%w interaction: %d actions", store.ErrInvalid, n)
 	}
 	return i, nil
 }
 
 // Command is a /nize command.
 type Command struct {
-	Command string `json:"command"`
-	Text    string `json:"text"`
-	User    string `json:"user_id"`
-	Team    string `json:"team_id"`
-	Channel string `json:"channel_id"`
-	Trigger string `json:"trigger_id"`
-	Masked  bool   `json:"nize_masked"`
+	slackgo.SlashCommand
+	Masked bool
 }
 
 func DecodeCommand(payload []byte) (s Command, err error) {
-	if err := json.Unmarshal(payload, &s); err != nil {
+	var mark struct {
+		Masked bool `json:"nize_masked"`
+	}
+	if err := errors.Join(json.Unmarshal(payload, &s.SlashCommand), json.Unmarshal(payload, &mark)); err != nil {
 		return s, fmt.Errorf("%w command: %w", store.ErrInvalid, err)
 	}
-	if !IDForm.MatchString(s.User) || !IDForm.MatchString(s.Team) || !IDForm.MatchString(s.Channel) {
+	s.Masked = mark.Masked
+	if !IDForm.MatchString(s.UserID) || !IDForm.MatchString(s.TeamID) || !IDForm.MatchString(s.ChannelID) {
 		return s, fmt.Errorf("%w command: user, team or channel", store.ErrInvalid)
 	}
-	if s.Trigger != "" && !WordForm.MatchString(s.Trigger) {
+	if s.TriggerID != "" && !WordForm.MatchString(s.TriggerID) {
 		return s, fmt.Errorf("%w command: trigger_id", store.ErrInvalid)
 	}
 	return s, nil
-}
-
-// Values returns the typed text or the choices.
-func (f Field) Values() []string {
-	var out []string
-	for _, s := range f.SelectedMany {
-		out = append(out, s.Value)
-	}
-	if text := strings.TrimSpace(f.Text()); text != "" {
-		out = append(out, text)
-	}
-	return out
 }

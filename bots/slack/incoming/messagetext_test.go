@@ -2,6 +2,7 @@ package incoming
 
 import (
 	"encoding/json"
+	slackgo "github.com/slack-go/slack"
 	"strings"
 	"testing"
 )
@@ -26,7 +27,7 @@ func TestMessageText(t *testing.T) {
 		"odd blocks":              {"", `{"type":"table"}`, ""},
 		"odd rows":                {"hi", `[{"type":"table","rows":[null,[null]]}]`, "hi"},
 	} {
-		m := &Message{Text: c.text, Blocks: json.RawMessage(c.blocks)}
+		m := &Message{Msg: slackgo.Msg{Text: c.text}, Blocks: json.RawMessage(c.blocks)}
 		got := MessageText(m, "UNIZE", func(id string) string { return map[string]string{"UBEN": "ben"}[id] })
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -1,7 +1,6 @@
 package incoming
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,28 +13,19 @@ import (
 // maxParts is how many attachments of one message are read.
 const maxParts = 8
 
-// Posted is a message as returned by Slack's lists.
-type Posted struct {
-	Message
-	Username string `json:"username"` // the name that a program used
-	Profile  struct {
-		Name string `json:"name"`
-	} `json:"bot_profile"`
-}
-
 // Quoted are the subtypes of messages with content.
 var Quoted = map[string]bool{"": true, "file_share": true, "thread_broadcast": true, "me_message": true, "bot_message": true}
 
 const cutMark = "… [cut]"
 
 // Quote returns a message as a quote, and its files.
-func (m *Posted) Quote(self string, name func(string) string, speaker func(Posted) store.Speaker) (store.Quote, []File) {
+func (m *Message) Quote(self string, name func(string) string, speaker func(*Message) store.Speaker) (store.Quote, []File) {
 	text := m.Words(self, name)
 	files := DecodeFiles(m.Files)
 	if text == "" && len(files) == 0 {
 		return store.Quote{}, nil
 	}
-	who := speaker(*m)
+	who := speaker(m)
 	var names []string
 	for i := range files {
 		files[i].From = &who
@@ -44,7 +34,7 @@ func (m *Posted) Quote(self string, name func(string) string, speaker func(Poste
 	if len(names) > 0 {
 		text = strings.TrimSpace(text + "\n[files: " + strings.Join(names, ", ") + "]")
 	}
-	return store.Quote{Speaker: who, Text: CutQuote(text), At: StampTime(m.TS)}, files
+	return store.Quote{Speaker: who, Text: CutQuote(text), At: StampTime(m.Timestamp)}, files
 }
 
 // CutQuote shortens a quote to its limit and marks the cut.
@@ -56,53 +46,41 @@ func CutQuote(text string) string {
 }
 
 // Words returns a message's text. Programs often put all of it in blocks or attachments.
-func (m *Posted) Words(self string, name func(string) string) string {
+func (m *Message) Words(self string, name func(string) string) string {
 	text := ReadText(m.Text, self, name)
 	if text == "" {
 		text = blockText(m.Blocks, self, name)
 	}
-	for _, raw := range m.parts() {
-		if part := attachmentText(raw, self, name); part != "" && !strings.Contains(text, part) {
+	for _, a := range decodeList[Attachment](m.Attachments, maxParts) {
+		if part := a.words(self, name); part != "" && !strings.Contains(text, part) {
 			text += "\n" + part
 		}
 	}
 	return strings.TrimSpace(text)
 }
 
-// parts returns the attachments of a message that are read.
-func (m *Message) parts() []json.RawMessage {
-	list := listOf(m.Attachments)
-	return list[:min(len(list), maxParts)]
-}
-
 // attachmentsText returns the text of a message's attachments, without forwarded messages,
 // which have other authors.
 func attachmentsText(m *Message, self string, name func(string) string) string {
 	var said []string
-	for _, raw := range m.parts() {
-		var shared forwarded
-		if json.Unmarshal(raw, &shared) == nil && shared.Share {
-			continue
-		}
-		if part := attachmentText(raw, self, name); part != "" {
+	for _, a := range decodeList[Attachment](m.Attachments, maxParts) {
+		if part := a.words(self, name); part != "" && !a.IsShare {
 			said = append(said, part)
 		}
 	}
 	return strings.Join(said, "\n")
 }
 
-// attachmentText returns the text of an attachment.
-func attachmentText(raw json.RawMessage, self string, name func(string) string) string {
-	a := readBlock(raw)
+// words returns the text of an attachment.
+func (a *Attachment) words(self string, name func(string) string) string {
 	var lines []string
-	for _, key := range []string{"pretext", "title", "text"} {
-		if text := ReadText(a.text(key), self, name); text != "" {
+	for _, text := range []string{a.Pretext, a.Title, a.Text} {
+		if text = ReadText(text, self, name); text != "" {
 			lines = append(lines, text)
 		}
 	}
-	for _, raw := range a.list("fields") {
-		field := readBlock(raw)
-		title, value := ReadText(field.text("title"), self, name), ReadText(field.text("value"), self, name)
+	for _, field := range a.Fields {
+		title, value := ReadText(field.Title, self, name), ReadText(field.Value, self, name)
 		if title != "" && value != "" {
 			title += ": "
 		}
@@ -111,12 +89,12 @@ func attachmentText(raw json.RawMessage, self string, name func(string) string) 
 		}
 	}
 	if len(lines) == 0 {
-		lines = append(lines, blockText(a["blocks"], self, name))
+		lines = append(lines, blockText(a.Blocks, self, name))
 	}
 	if text := strings.TrimSpace(Cut(strings.Join(lines, "\n"), maxBlockText)); text != "" {
 		return text
 	}
-	return ReadText(a.text("fallback"), self, name)
+	return ReadText(a.Fallback, self, name)
 }
 
 func SpeakerName(name string) string {

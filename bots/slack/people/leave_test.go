@@ -3,6 +3,8 @@ package people
 import (
 	"testing"
 
+	slackgo "github.com/slack-go/slack"
+
 	"nize/bots/slack/incoming"
 	"nize/bots/slack/slacktest"
 )
@@ -26,7 +28,7 @@ func TestLeavesWhileLookedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.leave(slacktest.Ben)
-	e := incoming.Event{Message: incoming.Message{Type: "user_change", User: slacktest.Ben}, ID: "Ev1", Team: slacktest.Team, Left: true}
+	e := incoming.Event{Message: incoming.Message{Msg: slackgo.Msg{Type: "user_change", User: slacktest.Ben}}, ID: "Ev1", Team: slacktest.Team, Left: true}
 	s.d.Forget(slacktest.Ben) // as is done when the event comes
 	close(held)
 	if err := <-looked; err != nil {

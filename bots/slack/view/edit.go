@@ -108,7 +108,7 @@ func formField(f bots.EditField, w phrases.Catalogue) slackgo.Block {
 
 // ReadEditing decodes the state that an edit dialog carries.
 func ReadEditing(i incoming.Interaction) (e Editing, ok bool) {
-	ok = len(i.View.Metadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.Metadata), &e) == nil && store.ValidID(e.Call)
+	ok = len(i.View.PrivateMetadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.PrivateMetadata), &e) == nil && store.ValidID(e.Call)
 	return e, ok
 }
 
@@ -123,9 +123,9 @@ func (e Editing) Edited(i incoming.Interaction, card store.Card, raw json.RawMes
 	args, fields, err := bots.ReadEdit(card, raw, e.Form, editLimits, func(name string) ([]string, bool) {
 		f, given := i.View.State.Values[block(name)]["value"]
 		if f.Type == "multi_static_select" {
-			return f.Values(), given
+			return incoming.Values(f), given
 		}
-		return []string{f.Text()}, given
+		return []string{incoming.Typed(f)}, given
 	}, w)
 	wrong = map[string]string{}
 	for name, text := range fields {

@@ -19,7 +19,7 @@ func TestEditOfAnotherForm(t *testing.T) {
 	card := store.Card{Call: store.NewID(testNow), Tool: "box:deploy", Args: json.RawMessage(`{"where":"staging"}`), Digest: Digest(nil)}
 	view := EditModal(card, before, Editing{Call: card.Call, Head: card.Digest[:16]}, phrases.For(""))
 	var i incoming.Interaction
-	i.View.Metadata = view.PrivateMetadata
+	i.View.PrivateMetadata = view.PrivateMetadata
 	state, err := json.Marshal(map[string]any{"field-where": map[string]any{"value": map[string]any{"selected_option": map[string]any{"value": "1"}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestEditNoObject(t *testing.T) {
 	} {
 		for n, locale := range []string{"en", "zh-Hans"} {
 			var i incoming.Interaction
-			i.View.State.Values = incoming.Inputs{"json": {"value": {Value: &text}}}
+			i.View.State.Values = incoming.Inputs{"json": {"value": {Value: text}}}
 			_, wrong, _ := Editing{}.Edited(i, store.Card{}, nil, phrases.For(locale))
 			if said := wrong["json"]; !strings.Contains(said, want[n]) || strings.Contains(said, "Go value") {
 				t.Errorf("%s in %s: %q; want %q", text, locale, said, want[n])

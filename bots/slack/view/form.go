@@ -88,7 +88,7 @@ func fieldInput(f bots.Field) slackgo.BlockElement {
 
 // ReadFilling decodes the state that a command's dialog carries.
 func ReadFilling(i incoming.Interaction) (f Filling, ok bool) {
-	ok = len(i.View.Metadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.Metadata), &f) == nil &&
+	ok = len(i.View.PrivateMetadata) <= MaxMetadata && json.Unmarshal([]byte(i.View.PrivateMetadata), &f) == nil &&
 		(f.Channel == "" || incoming.IDForm.MatchString(f.Channel)) && (f.Thread == "" || incoming.StampForm.MatchString(f.Thread))
 	return f, ok
 }
@@ -101,7 +101,7 @@ func (f Filling) Changed(i incoming.Interaction) map[string][]string {
 		if !ok {
 			continue
 		}
-		if now := given.Values(); bots.MarkOf(now) != was {
+		if now := incoming.Values(given); bots.MarkOf(now) != was {
 			values[name] = now
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	slackgo "github.com/slack-go/slack"
+
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
@@ -30,27 +32,23 @@ func sampleForm() bots.Form {
 // filledIn is what Slack sends in for a dialog that nobody touched.
 func filledIn(f bots.Form, metadata, callback string) incoming.Interaction {
 	var i incoming.Interaction
-	i.View.Metadata, i.View.Callback = metadata, callback
-	i.View.State.Values = map[string]map[string]incoming.Field{}
+	i.View.PrivateMetadata, i.View.CallbackID = metadata, callback
+	i.View.State.Values = map[string]map[string]incoming.Action{}
 	for _, one := range f.Fields {
-		var got incoming.Field
+		var got incoming.Action
 		switch shown := one.Shown(fieldLimits); {
 		case len(shown) == 0:
 		case one.Chooses(fieldLimits) && one.Many:
 			slices.Reverse(shown) // in whatever order
 			for _, v := range shown {
-				got.SelectedMany = append(got.SelectedMany, struct {
-					Value string `json:"value"`
-				}{v})
+				got.SelectedOptions = append(got.SelectedOptions, slackgo.OptionBlockObject{Value: v})
 			}
 		case one.Chooses(fieldLimits):
-			got.Selected = &struct {
-				Value string `json:"value"`
-			}{shown[0]}
+			got.SelectedOption.Value = shown[0]
 		default:
-			got.Value = &shown[0]
+			got.Value = shown[0]
 		}
-		i.View.State.Values["field-"+one.Name] = map[string]incoming.Field{"value": got}
+		i.View.State.Values["field-"+one.Name] = map[string]incoming.Action{"value": got}
 	}
 	return i
 }
@@ -68,9 +66,9 @@ func TestFormUntouched(t *testing.T) {
 		t.Errorf("%v, %v", values, ok)
 	}
 	text := "other"
-	i.View.State.Values["field-text"]["value"] = incoming.Field{Value: &text}
-	i.View.State.Values["field-some"]["value"] = incoming.Field{}
-	i.View.State.Values["field-hidden"] = map[string]incoming.Field{"value": {Value: &text}} // was not asked
+	i.View.State.Values["field-text"]["value"] = incoming.Action{Value: text}
+	i.View.State.Values["field-some"]["value"] = incoming.Action{}
+	i.View.State.Values["field-hidden"] = map[string]incoming.Action{"value": {Value: text}} // was not asked
 	values := f.Changed(i)
 	if len(values) != 2 || values["text"][0] != text || len(values["some"]) != 0 || f.Channel != slacktest.General {
 		t.Errorf("%v at %s", values, f.Channel)

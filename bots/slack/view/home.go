@@ -410,14 +410,14 @@ const (
 
 // Ticked returns the commands that apply a group of checkboxes: they turn the servers shown
 // in it on or off.
-func (st HomeState) Ticked(group string, a incoming.Action) []string {
+func (st HomeState) Ticked(group string, a *incoming.Action) []string {
 	groups := slices.Collect(slices.Chunk(st.Servers, boxGroup))
 	n, err := strconv.Atoi(group)
 	if err != nil || n < 0 || n >= len(groups) {
 		return nil
 	}
 	on := map[string]bool{}
-	for _, o := range a.SelectedMany {
+	for _, o := range a.SelectedOptions {
 		on[o.Value] = true
 	}
 	var allow, deny []string

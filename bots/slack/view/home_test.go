@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	slackgo "github.com/slack-go/slack"
+
 	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/slack/incoming"
@@ -131,17 +133,16 @@ func TestTicked(t *testing.T) {
 	for i := range 13 {
 		st.Servers = append(st.Servers, fmt.Sprintf("s%d", i))
 	}
-	chosen := func(values ...string) (a incoming.Action) {
+	chosen := func(values ...string) *incoming.Action {
+		a := new(incoming.Action)
 		for _, v := range values {
-			a.SelectedMany = append(a.SelectedMany, struct {
-				Value string `json:"value"`
-			}{v})
+			a.SelectedOptions = append(a.SelectedOptions, slackgo.OptionBlockObject{Value: v})
 		}
 		return a
 	}
 	for _, row := range []struct {
 		group string
-		a     incoming.Action
+		a     *incoming.Action
 		want  string
 	}{
 		{"1", chosen("s10", "s12"), "servers allow s10,s12; servers deny s11"},
@@ -199,7 +200,7 @@ func FuzzHomeState(f *testing.F) {
 		if st.File != "" && !incoming.IDForm.MatchString(st.File) {
 			t.Errorf("a file %q", st.File)
 		}
-		st.Ticked(arg, incoming.Action{})
+		st.Ticked(arg, &incoming.Action{})
 	})
 }
 

@@ -31,8 +31,8 @@ func ReasonModal(card store.Card, s Standing, w phrases.Catalogue) slackgo.Modal
 
 // ReadReason reads that dialog.
 func ReadReason(i incoming.Interaction) (s Standing, reason string, ok bool) {
-	if len(i.View.Metadata) > MaxMetadata || json.Unmarshal([]byte(i.View.Metadata), &s) != nil || !store.ValidID(s.Call) {
+	if len(i.View.PrivateMetadata) > MaxMetadata || json.Unmarshal([]byte(i.View.PrivateMetadata), &s) != nil || !store.ValidID(s.Call) {
 		return s, "", false
 	}
-	return s, strings.TrimSpace(i.View.State.Values[ReasonView]["value"].Text()), true
+	return s, strings.TrimSpace(incoming.Typed(i.View.State.Values[ReasonView]["value"])), true
 }

@@ -56,10 +56,10 @@ func AlwaysModal(card store.Card, s Standing, admin bool, w phrases.Catalogue) s
 // AnsweredAlways reads a submitted dialog and returns the decision, or the mistakes by
 // block.
 func AnsweredAlways(i incoming.Interaction, now time.Time, w phrases.Catalogue) (s Standing, d store.Decision, wrong map[string]string, err error) {
-	if len(i.View.Metadata) > MaxMetadata || json.Unmarshal([]byte(i.View.Metadata), &s) != nil || !store.ValidID(s.Call) {
+	if len(i.View.PrivateMetadata) > MaxMetadata || json.Unmarshal([]byte(i.View.PrivateMetadata), &s) != nil || !store.ValidID(s.Call) {
 		return s, d, nil, store.Errorf("%w dialog", store.ErrInvalid)
 	}
-	given := func(block string) string { return i.View.State.Values[block]["value"].Text() }
+	given := func(block string) string { return incoming.Typed(i.View.State.Values[block]["value"]) }
 	d, err = bots.ReadStanding(given, now)
 	if d.Verb = store.Approve; s.Deny {
 		d.Verb = store.Deny

@@ -23,7 +23,7 @@ const (
 	// MaxFrame limits the size of a frame: a press contains its message with all blocks.
 	MaxFrame = 4 << 20
 	// maxAck is the size from which Slack ignores an acknowledgement. The write buffer is
-	// larger, so an acknowledgement is one frame: Slack doesn't join the parts of several.
+	// larger, so an acknowledgement is one frame: slack-go's authors saw Slack drop others.
 	maxAck = 20 << 10
 )
 

@@ -19,7 +19,8 @@ import (
 )
 
 // Requests that are not made with slack-go: it follows redirects with the token, and
-// rejects a whole list of messages because of one unknown block.
+// rejects a whole list of messages because of one part of a block that it doesn't know
+// (TestLibrary in incoming).
 
 const (
 	// maxAnswer limits the response of a raw call.
