@@ -122,11 +122,11 @@ func TestCardHeading(t *testing.T) {
 	for state, want := range map[store.State][3]string{
 		store.Pending:   {"Run box:run?", "运行 box:run？", "執行 box:run？"},
 		store.Planned:   {"Planned: box:run", "已计划：box:run", "已計劃：box:run"},
-		store.Running:   {"Running: box:run", "正在运行：box:run", "執行中：box:run"},
+		store.Running:   {"Running: box:run", "正在运行：box:run", "正在執行：box:run"},
 		store.Done:      {"Done: box:run", "已完成：box:run", "已完成：box:run"},
 		store.Failed:    {"Failed: box:run", "失败：box:run", "失敗：box:run"},
 		store.Refused:   {"Refused: box:run", "已拒绝：box:run", "已拒絕：box:run"},
-		store.Expired:   {"Expired: box:run", "已过期：box:run", "已逾期：box:run"},
+		store.Expired:   {"Expired: box:run", "已过期：box:run", "已過期：box:run"},
 		store.Cancelled: {"Cancelled: box:run", "已取消：box:run", "已取消：box:run"},
 		store.Lost:      {"Outcome unknown: box:run", "结果未知：box:run", "結果不明：box:run"},
 		"later":         {"Outcome unknown: box:run", "结果未知：box:run", "結果不明：box:run"},

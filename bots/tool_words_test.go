@@ -17,7 +17,7 @@ func TestLookupWords(t *testing.T) {
 		{"", store.ToolLine{Name: "discover_tools", State: store.Running, Brief: store.Plain("weather in <Paris>")}, "Search for tools… – weather in <Paris>"},
 		{"", store.ToolLine{Name: "discover_tools", State: store.Done, Brief: store.Plain("box:weather")}, "Search for tools: box:weather"},
 		{"zh-CN", store.ToolLine{Name: "discover_tools", State: store.Done, Brief: store.Textf("nothing")}, "查找工具: 没有结果"},
-		{"zh-TW", store.ToolLine{Name: "get_tool_schema", State: store.Failed}, "查看工具用法: 失敗"},
+		{"zh-TW", store.ToolLine{Name: "get_tool_schema", State: store.Failed}, "檢視工具用法: 失敗"},
 	} {
 		words := phrases.For(test.locale)
 		title, ok := Lookup(test.line.Name, words)

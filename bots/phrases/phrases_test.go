@@ -3,6 +3,9 @@ package phrases
 import (
 	"strings"
 	"testing"
+	"unicode"
+
+	"github.com/longbridgeapp/opencc"
 )
 
 func TestFor(t *testing.T) {
@@ -36,6 +39,54 @@ func TestNoMarks(t *testing.T) {
 			if english != planner && (strings.Contains(english+text, "**") || strings.Contains(english+text, "](")) {
 				t.Errorf("%s: %q has marks", locale, english)
 			}
+		}
+	}
+}
+
+// TestTraditional: a converted text has the ASCII of the simplified one, such as its arguments
+// and commands. Each word that is replaced occurs, and none hides a longer one.
+func TestTraditional(t *testing.T) {
+	ascii := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if r > unicode.MaxASCII {
+				return -1
+			}
+			return r
+		}, text)
+	}
+	for key, text := range traditional() {
+		if got, want := ascii(text), ascii(simplified()[key]); got != want {
+			t.Errorf("%q has %q, want %q", text, got, want)
+		}
+	}
+	tables, err := opencc.New("s2twp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, text := range simplified() {
+		converted, err := tables.Convert(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(converted + "\n")
+	}
+	for i := 0; i < len(taiwan); i += 2 {
+		if !strings.Contains(all.String(), taiwan[i]) {
+			t.Errorf("no text has %s", taiwan[i])
+		}
+		for j := i + 2; j < len(taiwan); j += 2 {
+			if strings.Contains(taiwan[j], taiwan[i]) {
+				t.Errorf("%s is before %s, which contains it", taiwan[i], taiwan[j])
+			}
+		}
+	}
+	for key, want := range map[Key]string{
+		"the token does not allow it": "此權杖不允許使用它", "server %s": "伺服器 %s", "Approved: %s": "已核准：%s", "Send": "傳送", "Settings": "設定",
+		"No tool fits.": "沒有合適的工具。", "Theme": "主題", "nizectl and nized are both %s": "nizectl 和 nized 都是 %s",
+	} {
+		if got := traditional()[key]; got != want {
+			t.Errorf("%q is %q, want %q", key, got, want)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package phrases
 import "sync"
 
 var simplified = sync.OnceValue(func() map[Key]string {
-	return withCards(0, withPlaces(0, map[Key]string{
+	return withLists(map[Key]string{
 		"d,h,m,s":               "天,小时,分钟,秒",
 		", ":                    "、",
 		"Run %s?":               "运行 %s？",
@@ -1404,5 +1404,5 @@ var simplified = sync.OnceValue(func() map[Key]string {
 		"this conversation is held on %s; go on with it there":                    "这个对话在 %s 上进行；请在那里继续",
 		"To the conversation": "跳到对话",
 		"Calls":               "调用",
-	}))
+	})
 })

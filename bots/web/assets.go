@@ -68,7 +68,7 @@ type Assets struct {
 	hash  string
 	shell asset
 	files map[string]asset
-	words map[string]asset
+	words map[string]func() asset // made at the first request
 	// policy is the shell's content security policy.
 	policy string
 }
@@ -93,7 +93,7 @@ var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "
 
 // NewAssets reads the files.
 func NewAssets() *Assets {
-	a := &Assets{files: map[string]asset{}, words: map[string]asset{}}
+	a := &Assets{files: map[string]asset{}, words: map[string]func() asset{}}
 	sum := sha256.New()
 	sum.Write(theme.Base)
 	a.files[themeName] = newAsset(kinds[".css"], theme.Base)
@@ -141,7 +141,7 @@ func NewAssets() *Assets {
 	digest := sha256.Sum256(importMap)
 	a.policy = "default-src 'none'; script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; frame-src "
 	for _, lang := range []string{"en", "zh-Hans", "zh-Hant"} {
-		a.words[lang] = newAsset("application/json", wordsIn(phrases.For(lang)))
+		a.words[lang] = sync.OnceValue(func() asset { return newAsset("application/json", wordsIn(phrases.For(lang))) })
 	}
 	return a
 }
@@ -173,13 +173,13 @@ func (a *Assets) File(w http.ResponseWriter, r *http.Request) {
 // Phrases responds with the page's texts in a language: {lang} is LANG.json.
 func (a *Assets) Phrases(w http.ResponseWriter, r *http.Request) {
 	lang, ok := strings.CutSuffix(r.PathValue("lang"), ".json")
-	file, known := a.words[lang]
+	words, known := a.words[lang]
 	if !ok || !known {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-cache")
-	file.serve(w, r, http.StatusOK)
+	words().serve(w, r, http.StatusOK)
 }
 
 func (a asset) serve(w http.ResponseWriter, r *http.Request, status int) {
