@@ -263,7 +263,7 @@ func TestAnswersInEventsOfTheSession(t *testing.T) {
 // TestPagesAreNotKept: a server can't fill the memory with cursors and URIs of its own. The
 // SDK's ListTools and ReadResource keep an entry for each.
 func TestPagesAreNotKept(t *testing.T) {
-	const pages, size = 48, 1 << 20
+	const pages, size = 16, 1 << 20
 	w := webServer(t, VersionModern, func(rw http.ResponseWriter, _ *http.Request, r received) {
 		resultTo(rw, r.id, `{"tools":[],"resources":[],"contents":[],"ttlMs":3600000}`)
 	})
