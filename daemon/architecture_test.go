@@ -230,11 +230,8 @@ var libraries = map[string]string{
 	"github.com/expr-lang/expr":                       "cmd/nize-toolbox",         // the calculator
 	"golang.org/x/image/webp":                         "bots/slack/posting",       // Slack's blocks show no WebP, so it becomes PNG
 	"github.com/sashabaranov/go-openai":               "llm/openai scripts/bench", // which compares with what is written on it directly
-	"github.com/slack-go/slack":                       "bots/slack bots/slack/home bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/bwmarrin/discordgo":                   "bots/discord bots/discord/incoming bots/discord/people bots/discord/posting bots/discord/view bots/discord/wire",
-	"github.com/slack-go/slack":                       "bots/slack bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/slack-go/slack":                       "bots/slack bots/slack/attachments bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
-	"github.com/bwmarrin/discordgo":                   "bots/discord/wire",
 	"github.com/gorilla/websocket":                    "bots/chattest bots/discord/wire bots/slack bots/slack/wire",
 	"github.com/longbridgeapp/opencc":                 "bots/phrases", // traditional Chinese
 	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/dev cmd/nizectl/servers cmd/manpage",
