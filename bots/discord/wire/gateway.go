@@ -137,15 +137,7 @@ var stale = map[int]bool{4003: true, 4004: true, 4007: true, 4009: true, 4010: t
 // received.
 type Dispatch func(ctx context.Context, kind string, data json.RawMessage, done func(stored bool))
 
-// frame is a frame of the gateway.
-type frame struct {
-	Op   int             `json:"op"`
-	Data json.RawMessage `json:"d,omitempty"`
-	Seq  int64           `json:"s,omitempty"`
-	Type string          `json:"t,omitempty"`
-}
-
-// Opcodes of frames.
+// Opcodes of discordgo.Events.
 const (
 	opDispatch  = 0
 	opHeartbeat = 1
@@ -231,7 +223,7 @@ func (c *Client) dial(ctx context.Context, s *Session) (conn *websocket.Conn, er
 }
 
 // read returns the next frame and skips anything that is not one of Discord's.
-func (l *link) read() (f frame, err error) {
+func (l *link) read() (f discordgo.Event, err error) {
 	for {
 		_ = l.conn.SetReadDeadline(time.Now().Add(2*l.interval + callTime)) // fails on a closed connection, as the read does
 		_, raw, err := l.conn.ReadMessage()
@@ -245,20 +237,20 @@ func (l *link) read() (f frame, err error) {
 		if err != nil {
 			return f, fmt.Errorf("reading: %w", err)
 		}
-		if f = (frame{}); json.Unmarshal(raw, &f) == nil {
+		if f = (discordgo.Event{}); json.Unmarshal(raw, &f) == nil {
 			return f, nil
 		}
 	}
 }
 
 // take handles a frame; an error ends the link. The heartbeats end with beating.
-func (l *link) take(ctx context.Context, f frame, beating context.Context) error {
-	switch f.Op {
+func (l *link) take(ctx context.Context, f discordgo.Event, beating context.Context) error {
+	switch f.Operation {
 	case opHello:
 		var hello struct {
 			Interval int64 `json:"heartbeat_interval"`
 		}
-		if json.Unmarshal(f.Data, &hello) != nil || hello.Interval <= 0 || hello.Interval > 10*60*1000 {
+		if json.Unmarshal(f.RawData, &hello) != nil || hello.Interval <= 0 || hello.Interval > 10*60*1000 {
 			return fmt.Errorf("%w greeting of the gateway", store.ErrInvalid)
 		}
 		l.interval = time.Duration(hello.Interval) * time.Millisecond
@@ -274,7 +266,7 @@ func (l *link) take(ctx context.Context, f frame, beating context.Context) error
 	case opReconnect:
 		return &Closed{}
 	case opInvalid:
-		return l.invalid(ctx, string(f.Data) == "true")
+		return l.invalid(ctx, string(f.RawData) == "true")
 	case opDispatch:
 		return l.dispatch(ctx, f)
 	}
@@ -297,9 +289,9 @@ func (l *link) invalid(ctx context.Context, resumable bool) error {
 
 // dispatch passes on an event. If it can't be stored, the link ends and is resumed, and
 // Discord sends the event again.
-func (l *link) dispatch(ctx context.Context, f frame) error {
+func (l *link) dispatch(ctx context.Context, f discordgo.Event) error {
 	l.greeted = l.ready(f) || l.greeted
-	e := l.session.events.begin(f.Seq)
+	e := l.session.events.begin(f.Sequence)
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -307,7 +299,7 @@ func (l *link) dispatch(ctx context.Context, f frame) error {
 	}
 	l.storing.Add(1)
 	var once sync.Once
-	l.handle(ctx, f.Type, f.Data, func(stored bool) {
+	l.handle(ctx, f.Type, f.RawData, func(stored bool) {
 		once.Do(func() {
 			if stored {
 				l.session.events.end(e)
@@ -324,18 +316,12 @@ func (l *link) dispatch(ctx context.Context, f frame) error {
 // gateway requests the gateway URL, and waits if the bot has used up its session starts for
 // today.
 func (c *Client) gateway(ctx context.Context) (string, error) {
-	var g struct {
-		URL    string `json:"url"`
-		Starts struct {
-			Remaining *int  `json:"remaining"`
-			After     int64 `json:"reset_after"`
-		} `json:"session_start_limit"`
-	}
+	var g discordgo.GatewayBotResponse
 	if err := c.Do(ctx, Request{Method: "GET", Path: "gateway/bot", Into: &g}); err != nil {
 		return "", fmt.Errorf("asking for the gateway: %w", err)
 	}
-	if left := g.Starts.Remaining; left != nil && *left <= 0 {
-		after := time.Duration(g.Starts.After) * time.Millisecond
+	if starts := g.SessionStartLimit; starts.Total > 0 && starts.Remaining <= 0 {
+		after := time.Duration(starts.ResetAfter) * time.Millisecond
 		return "", &limited{after: max(after, time.Second)}
 	}
 	return g.URL, nil
@@ -353,14 +339,14 @@ func (l *link) greet() error {
 }
 
 // ready stores what a resume needs, and reports whether Discord accepted the session.
-func (l *link) ready(f frame) bool {
+func (l *link) ready(f discordgo.Event) bool {
 	switch f.Type {
 	case "READY":
 		var r struct {
 			ID  string `json:"session_id"`
 			URL string `json:"resume_gateway_url"`
 		}
-		if json.Unmarshal(f.Data, &r) == nil && r.URL != "" {
+		if json.Unmarshal(f.RawData, &r) == nil && r.URL != "" {
 			l.session.id, l.session.url = r.ID, r.URL
 		}
 		return true

@@ -3,9 +3,16 @@
 //
 // Requests use discordgo's rate-limit buckets. Unlike discordgo, waits end with the
 // context, rate limits are handled here, and no request that may have been carried out is
-// repeated automatically. The gateway is nize's own: discordgo counts an event as received
-// before it could be stored, crashes the process if decoding an event panics, reconnects
-// forever after close codes that only the operator can fix, and sleeps while it closes.
+// repeated automatically.
+//
+// The gateway is nize's own. With discordgo's session in its place, its raw events stored by a
+// handler that it waits for and its reconnecting off, the bot passed TestDrops, TestPanics,
+// TestMangledEvents and TestMissed, but not TestLinkEnds, since the session doesn't report a
+// close code such as that of a revoked token, nor TestDeaf, since it resumes no link whose
+// heartbeats were not acknowledged. TestLibraryGateway shows with the session alone what
+// stands in the way: an event counts as received before its handler returns and can't be
+// requested again, opening never returns if a session can't be resumed, no close code is
+// reported, and a null frame ends the process.
 package wire
 
 import (
