@@ -1,5 +1,5 @@
-// Package discord is the Discord bot: a [bots.Bot] on discordgo for requests and on its own
-// gateway loop.
+// Package discord is the Discord bot: a [bots.Bot] on discordgo's types and requests and on
+// its own gateway loop.
 //
 // # How an event is processed
 //
