@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"nize/store"
@@ -58,14 +57,7 @@ type Deps struct {
 type Agent struct {
 	Deps
 
-	mu    sync.Mutex // guards locks
-	locks map[string]*threadLock
-}
-
-// threadLock serializes the work on one thread.
-type threadLock struct {
-	token   chan struct{} // capacity 1: a successful send takes the lock
-	waiting int           // workers that hold the lock or wait for it; guarded by Agent.mu
+	locks Locks
 }
 
 // New returns an agent.
@@ -82,7 +74,7 @@ func New(d Deps) *Agent {
 	if d.ContextTokens == 0 {
 		d.ContextTokens = DefaultContextTokens
 	}
-	return &Agent{Deps: d, locks: make(map[string]*threadLock)}
+	return &Agent{Deps: d}
 }
 
 // Say appends a person's message to its thread, which must exist. It does so once per
@@ -184,32 +176,6 @@ func (a *Agent) mayHaveRun(ctx context.Context, id string) (bool, error) {
 		id = c.Successor
 	}
 	return false, nil
-}
-
-// lockThread locks a thread; leave unlocks it.
-func (a *Agent) lockThread(ctx context.Context, thread string) (leave func(), err error) {
-	a.mu.Lock()
-	lock := a.locks[thread]
-	if lock == nil {
-		lock = &threadLock{token: make(chan struct{}, 1)}
-		a.locks[thread] = lock
-	}
-	lock.waiting++
-	a.mu.Unlock()
-	out := func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if lock.waiting--; lock.waiting == 0 {
-			delete(a.locks, thread)
-		}
-	}
-	select {
-	case lock.token <- struct{}{}:
-		return func() { <-lock.token; out() }, nil
-	case <-ctx.Done():
-		out()
-		return nil, context.Cause(ctx)
-	}
 }
 
 // groupsOf returns the caller's groups. Groups only ever allow something, so if they can't

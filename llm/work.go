@@ -52,7 +52,7 @@ func (a *Agent) fitting() Fitting {
 // waiting calls of the step, and returns nil. To leave the thread open instead, cancel ctx
 // with the cause [ErrShutdown]; Work then returns that cause.
 func (a *Agent) Work(ctx context.Context, thread string, tell func(store.Progress)) error {
-	leave, err := a.lockThread(ctx, thread)
+	leave, err := a.locks.Lock(ctx, thread)
 	if err != nil {
 		return err
 	}
@@ -234,18 +234,8 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 		}
 	}
 	first := w.in == "" && !s.private && !slices.ContainsFunc(s.turns, func(t store.Turn) bool { return t.Role == store.FromModel && !isStep(t) })
-	turn := store.Turn{
-		Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Finish: Partial(reply.Finish), Calls: slices.Clone(reply.Calls),
-		Opaque: reply.Opaque, Model: reply.Model, Re: s.target.N,
-	}
-	ids := make([]string, len(turn.Calls))
-	for i := range ids {
-		ids[i] = w.NewID(w.Now())
-	}
-	slices.Sort(ids) // surfaces sort calls by id, and ids of one millisecond are random
-	for i, id := range ids {
-		turn.Calls[i].ID = id
-	}
+	turn := reply.Turn(func() string { return w.NewID(w.Now()) })
+	turn.Re = s.target.N
 	at, err := w.appendTurn(ctx, s, turn)
 	if at != "" {
 		w.sendProgress(s.markPrivate(store.Progress{Kind: "turn", Turn: w.turnID(s), Stored: at, Text: turn.Text, Said: turn.Said, Finish: turn.Finish, Ends: len(turn.Calls) == 0}))
@@ -283,6 +273,20 @@ func CheckReply(reply Reply) (Reply, error) {
 		reply.Calls, reply.Opaque = reply.Calls[:maxStepCalls], nil
 	}
 	return reply, nil
+}
+
+// Turn returns a checked reply as a model's turn, with new ids for its calls.
+func (r Reply) Turn(newID func() string) store.Turn {
+	t := store.Turn{Role: store.FromModel, Text: r.Text, Said: r.Remark, Finish: Partial(r.Finish), Calls: slices.Clone(r.Calls), Opaque: r.Opaque, Model: r.Model}
+	ids := make([]string, len(t.Calls))
+	for i := range ids {
+		ids[i] = newID()
+	}
+	slices.Sort(ids) // surfaces sort calls by id, and ids of one millisecond are random
+	for i, id := range ids {
+		t.Calls[i].ID = id
+	}
+	return t
 }
 
 // Partial returns why a reply is incomplete, "" if it is complete.

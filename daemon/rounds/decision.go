@@ -21,7 +21,7 @@ func (e *Engine) resume(ctx context.Context, of project.Project, req Request, st
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := e.enter(ctx, s.Conversation)
+	release, err := e.conversations.Lock(ctx, s.Conversation)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -166,19 +166,17 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	s.Steps++
 	s.Earlier = append(s.Earlier, s.Proposals...)
 	s.Proposals = nil
-	for i := range reply.Calls {
-		reply.Calls[i].ID = store.NewID(e.Now())
-	}
-	s.say(store.Turn{Role: store.FromModel, Text: reply.Text, Said: reply.Remark, Finish: llm.Partial(reply.Finish), Calls: reply.Calls, Opaque: reply.Opaque, Model: reply.Model})
+	turn := reply.Turn(func() string { return store.NewID(e.Now()) })
+	s.say(turn)
 	s.Message = &Said{"assistant", reply.Text}
-	if len(reply.Calls) == 0 {
-		s.Status, s.Finish = Completed, cmp.Or(llm.Partial(reply.Finish), store.FinishStop)
+	if len(turn.Calls) == 0 {
+		s.Status, s.Finish = Completed, cmp.Or(turn.Finish, store.FinishStop)
 		if reply.Remark != (store.Text{}) {
 			s.Warnings = append(s.Warnings, strings.Trim(reply.Remark.String(), "[]"))
 		}
 		return nil
 	}
-	for _, c := range reply.Calls {
+	for _, c := range turn.Calls {
 		s.Proposals = append(s.Proposals, s.proposalOf(c))
 	}
 	return e.publish(ctx, s, l) // before any of them runs

@@ -98,8 +98,9 @@ type Engine struct {
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex // guards the fields below
-	busy   map[string]*lock
+	conversations llm.Locks
+
+	mu     sync.Mutex       // guards the fields below
 	live   map[string]*live // rounds in progress
 	atWork map[string]int   // number of rounds in progress or waiting for their conversation, by project
 	all    int              // the same for all projects
@@ -107,7 +108,7 @@ type Engine struct {
 
 // New returns an Engine.
 func New(o Options) *Engine {
-	e := &Engine{Options: o, busy: map[string]*lock{}, live: map[string]*live{}, atWork: map[string]int{}}
+	e := &Engine{Options: o, live: map[string]*live{}, atWork: map[string]int{}}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }
@@ -118,37 +119,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.end()
 	e.work.Wait()
 	return nil
-}
-
-// lock is the exclusive lock of one conversation.
-type lock struct {
-	token chan struct{} // capacity 1: sending acquires the lock
-	users int           // holders and waiters; guarded by Engine.mu
-}
-
-func (e *Engine) enter(ctx context.Context, conversation string) (leave func(), err error) {
-	e.mu.Lock()
-	l := e.busy[conversation]
-	if l == nil {
-		l = &lock{token: make(chan struct{}, 1)}
-		e.busy[conversation] = l
-	}
-	l.users++
-	e.mu.Unlock()
-	forget := func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if l.users--; l.users == 0 {
-			delete(e.busy, conversation)
-		}
-	}
-	select {
-	case l.token <- struct{}{}:
-		return func() { <-l.token; forget() }, nil
-	case <-ctx.Done():
-		forget()
-		return nil, ctx.Err()
-	}
 }
 
 // admit counts a project's round if no limit is reached; leave uncounts it.
@@ -262,7 +232,7 @@ func (e *Engine) start(ctx context.Context, of project.Project, req Request, str
 	if err != nil {
 		return nil, nil, err
 	}
-	if release, err = e.enter(ctx, s.Conversation); err != nil {
+	if release, err = e.conversations.Lock(ctx, s.Conversation); err != nil {
 		return nil, nil, err
 	}
 	err = e.startRound(ctx, of, s, req.ConversationID, turns)
@@ -290,7 +260,7 @@ func (e *Engine) Cancel(ctx context.Context, of project.Project, id string) erro
 		l.cancelled.Store(true)
 		l.cancel()
 	}
-	leave, err := e.enter(ctx, s.Conversation)
+	leave, err := e.conversations.Lock(ctx, s.Conversation)
 	if err != nil {
 		return err
 	}

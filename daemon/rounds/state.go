@@ -156,7 +156,7 @@ func (e *Engine) Load(ctx context.Context, of project.Project, id string) (Answe
 	if err != nil {
 		return Answer{}, err
 	}
-	leave, err := e.enter(ctx, s.Conversation)
+	leave, err := e.conversations.Lock(ctx, s.Conversation)
 	if err != nil {
 		return Answer{}, err
 	}
