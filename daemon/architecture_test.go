@@ -42,6 +42,7 @@ var layers = map[string]layer{
 	"store/hooks":                    {"", "Types of configured hooks, shared by several layers."},
 	"store/plan":                     {"", "Types of plans, shared by several layers."},
 	"store/eventstream":              {"", "A leaf: events in, bytes of a stream out."},
+	"store/follow":                   {"", "A leaf: events in, events out, whatever they are about."},
 	"store/backoff":                  {"", "A leaf: numbers of failures in, delays out."},
 	"store/webhook":                  {"", "A leaf that signs requests."},
 	"store/credential":               {"", "Types of declared credentials, shared by native tools, servers and chats."},
