@@ -42,6 +42,7 @@ var controlRules = map[rule]string{
 GET /v1/database/clock
 POST /v1/database/clock
 POST /v1/database/compact
+GET /v1/database/layout
 GET /v1/agents
 DELETE /v1/agents/{id}
 PUT /v1/agents/{id}

@@ -33,6 +33,8 @@ func databaseCommand(a *command.App) *cli.Command {
 			More: "It runs beside everything else. Records that an earlier version wrote take about twice as much room; once they are rewritten, versions that lack the compact form refuse the database, so make a backup before. " +
 				"--space leaves records as they are, and only makes the file smaller; nized does that by itself when more than half of the file is free. On a PostgreSQL, its VACUUM gives space back.",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "space", Usage: "don't rewrite records"}}}),
+		a.Command(command.Leaf{Name: "layout", Usage: "list the buckets of the database", Run: databaseLayout,
+			More: "Each line has a bucket, the parts of its keys and its values. 0 is a zero byte, and numbers are big-endian."}),
 		a.Command(command.Leaf{Name: "show", Usage: "show a stored record", Args: "BUCKET KEY", Run: databaseShow,
 			More: "Buckets are calls, whose keys are ids, and events and feed, whose keys are numbers. What people asked, got or wrote is left out, and what is sealed stays sealed."}),
 		a.Command(command.Leaf{Name: "copy", Usage: "copy an installation to another database", Run: databaseCopy,
@@ -89,6 +91,26 @@ func databaseCompact(ctx context.Context, c *command.Call) error {
 	if r.Raised {
 		c.Note("versions before the compact form can't open the database any more")
 	}
+	return nil
+}
+
+func databaseLayout(ctx context.Context, c *command.Call) error {
+	list, err := api.ListBuckets.Call(ctx, c.API, api.Empty{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.PrintJSON(command.Items(list.Items))
+	}
+	t := c.Table("BUCKET", "KEY", "VALUE", "SEALED").Text(2)
+	for _, b := range list.Items {
+		sealed := ""
+		if b.Sealed {
+			sealed = "sealed"
+		}
+		t.Row(b.Name, b.Key, b.Value, sealed)
+	}
+	t.Print("")
 	return nil
 }
 

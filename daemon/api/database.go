@@ -8,6 +8,7 @@ import (
 // The operations on the database's records.
 var (
 	CompactDatabase = Stream[CompactRequest, CompactLine]{"POST", "/v1/database/compact", true, "rewrite older records and give freed space back"}
+	ListBuckets     = Op[Empty, List[Bucket]]{"GET", "/v1/database/layout", true, "list the buckets of the database"}
 	ShowRecord      = Op[ShowRecordRequest, Record]{"GET", "/v1/database/records/{bucket}/{key}", true, "show a stored record"}
 )
 
@@ -49,6 +50,14 @@ func Compact(ctx context.Context, c *Client, req CompactRequest, progress func(r
 		}
 	}
 	return Compacted{}, brokenOff(errors.New("the compaction has no result"))
+}
+
+// Bucket describes a bucket of the database.
+type Bucket struct {
+	Name   string `json:"name"`
+	Key    string `json:"key"` // the parts of a key; 0 is a zero byte
+	Value  string `json:"value"`
+	Sealed bool   `json:"sealed"` // every value is encrypted
 }
 
 // ShowRecordRequest names a record.

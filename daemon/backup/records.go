@@ -19,9 +19,10 @@ import (
 type Records struct{ DB *database.DB }
 
 // Mount registers the operations.
-func (r *Records) Mount(m *mux.Mux) {
-	mux.HandleStream(m, api.CompactDatabase, r.Compact)
-	mux.Handle(m, api.ShowRecord, r.Show)
+func (d *Records) Mount(m *mux.Mux) {
+	mux.HandleStream(m, api.CompactDatabase, d.Compact)
+	mux.Handle(m, api.ListBuckets, d.Layout)
+	mux.Handle(m, api.ShowRecord, d.Show)
 }
 
 // Compact rewrites older records and gives freed space back.
@@ -39,6 +40,15 @@ func (d *Records) Compact(ctx context.Context, by store.Caller, req api.CompactR
 	return send(api.CompactLine{Rewritten: c.Records, Result: &api.Compacted{
 		Records: c.Records, Damaged: c.Damaged, Raised: c.Raised, Before: c.FileBefore, After: c.FileAfter, Server: c.Server,
 	}})
+}
+
+// Layout lists the buckets, as the packages that use them declare them.
+func (d *Records) Layout(context.Context, store.Caller, api.Empty) (api.List[api.Bucket], error) {
+	var list []api.Bucket
+	for _, b := range d.DB.Layout() {
+		list = append(list, api.Bucket(b))
+	}
+	return api.Items(list), nil
 }
 
 // shownBuckets are the buckets whose records are shown. The others may hold what people

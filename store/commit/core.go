@@ -31,8 +31,7 @@ type Options struct {
 	FeedWindow  int // how many changes are kept; 0 is 50,000
 	// Schema is the schema of the database; it decides in which form records are written.
 	Schema uint64
-	// Buckets are those of modules, beside the records'. PutSealed needs their declarations.
-	Buckets []kv.Bucket
+	Buckets []kv.Bucket // all of them; PutSealed needs their declarations
 	// Decode returns the function that commits a record of the journal.
 	Decode DecodeJournal
 }
@@ -48,7 +47,7 @@ type DB struct {
 	file       *bolt.File // set if the engine is a file
 	path       string
 	log        *slog.Logger
-	buckets    []kv.Bucket // of modules
+	buckets    []kv.Bucket
 	sealer     atomic.Pointer[seal.Sealer]
 	auditKey   []byte
 	schema     atomic.Uint64

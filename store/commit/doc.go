@@ -11,14 +11,6 @@
 // (arguments, results, schemas) is a part of its own and never passes through
 // encoding/json, which would rewrite its spaces and escapes.
 //
-//	meta                              schema, clock, clock_breaks, audit_key, audit_head, audit_base, journal, outputs_pruned, vectors/MODEL: how many; sealed at rest where secret
-//	keys          number              wrapped data key
-//	feed          seq                 pack: kind, id, thread, state, approved; or compact, see form.go
-//	events        seq                 pack, see audit.go; or compact, see form.go
-//	event_blocks  seq / 1024          pack: values that occur in these events, see block.go
-//	checkpoints   seq of an event     its head, see checkpoint.go
-//	erasures      user, or thread:id  JSON, while the erasure is unfinished
-//
 // # Writing
 //
 // One goroutine writes (writer.go). It merges all waiting operations into one transaction,
@@ -48,5 +40,15 @@
 // stored with every commit, so a clock jump can't make anything valid again.
 package commit
 
-// Buckets are the buckets listed above, except meta, which is created with the schema.
-var Buckets = []string{"keys", "feed", "events", "event_blocks", "checkpoints", "erasures"}
+import "nize/store/kv"
+
+// Buckets are the buckets of this package.
+var Buckets = []kv.Bucket{
+	{Name: "meta", Key: "schema, clock, clock_breaks, audit_key, audit_head, audit_base, journal, outputs_pruned, vectors/MODEL: how many", Value: "sealed at rest if secret"},
+	{Name: "keys", Key: "number", Value: "wrapped data key"},
+	{Name: "feed", Key: "seq", Value: "pack: kind, id, thread, state, approved; or compact, see form.go"},
+	{Name: "events", Key: "seq", Value: "pack, see audit.go; or compact, see form.go"},
+	{Name: "event_blocks", Key: "seq / 1024", Value: "pack: values that occur in these events, see block.go"},
+	{Name: "checkpoints", Key: "seq of an event", Value: "its head, see checkpoint.go"},
+	{Name: "erasures", Key: "user, or thread:id", Value: "JSON, while the erasure is unfinished"},
+}

@@ -8,7 +8,6 @@ import (
 
 	"nize/store"
 	"nize/store/kv"
-	"nize/store/record"
 )
 
 var _ kv.DB = (*DB)(nil)
@@ -51,7 +50,7 @@ func (x kvTx) Put(bucket string, key, value []byte) error { return x.t.Put(bucke
 func (x kvTx) Delete(bucket string, key []byte) error     { return x.t.Delete(bucket, key) }
 
 func (x kvTx) PutSealed(bucket string, key, plain []byte) error {
-	if !slices.Contains(record.Sealed, bucket) && !slices.ContainsFunc(x.t.DB.buckets, func(b kv.Bucket) bool { return b.Sealed && b.Name == bucket }) {
+	if !slices.ContainsFunc(x.t.DB.buckets, func(b kv.Bucket) bool { return b.Sealed && b.Name == bucket }) {
 		return fmt.Errorf("%w bucket %s: it is not declared as sealed", store.ErrInvalid, bucket)
 	}
 	return x.t.Put(bucket, key, x.t.Seal(bucket, string(key), plain))

@@ -96,8 +96,8 @@ func Transfer(from, to kv.Engine) (transfer.Copy, error) {
 // except for some space in buckets that change afterwards. modules are [Options.Buckets].
 func OpenCopy(path string, modules []kv.Bucket) (*bolt.File, error) {
 	full := map[string]float64{}
-	for _, name := range slices.Concat(buckets, namesOf(modules)) {
-		full[name] = 0.9
+	for _, b := range slices.Concat(Buckets, modules) {
+		full[b.Name] = 0.9
 	}
 	maps.Copy(full, fillOf)
 	return bolt.Open(path, bolt.Options{Fill: full})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,7 @@ type Options struct {
 	Master *seal.Master
 	Now    func() time.Time // nil is time.Now
 	Log    *slog.Logger     // nil discards
-	// Buckets are those of modules, beside the records'. Open creates missing ones, and a
+	// Buckets are those of modules, beside [Buckets]. Open creates missing ones, and a
 	// rotation of keys reseals those that are sealed: every open of a database passes the same.
 	Buckets []kv.Bucket
 	// ReadOnlyLag is how long the record of a read-only call may be delayed; 0 is 200 ms,
@@ -51,7 +52,7 @@ type DB struct {
 	nouns
 
 	engine  kv.Engine
-	buckets []kv.Bucket                 // of modules
+	buckets []kv.Bucket                 // all of them
 	master  atomic.Pointer[seal.Master] // the key in use
 }
 
@@ -88,7 +89,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 }
 
 func open(o Options) (d *DB, err error) {
-	c := commit.Options{Engine: o.Engine, Path: o.Path, Log: o.Log, Now: o.Now, ReadOnlyLag: o.ReadOnlyLag, FeedWindow: o.TestOnlyFeedWindow, Buckets: o.Buckets, Decode: decodeJournal}
+	c := commit.Options{Engine: o.Engine, Path: o.Path, Log: o.Log, Now: o.Now, ReadOnlyLag: o.ReadOnlyLag, FeedWindow: o.TestOnlyFeedWindow, Buckets: slices.Concat(Buckets, o.Buckets), Decode: decodeJournal}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -140,7 +141,7 @@ func prepare(c *commit.Options, list []migration, master *seal.Master) (err erro
 	if err := migrate(c, list); err != nil {
 		return err
 	}
-	if err := addBuckets(c.Engine, namesOf(c.Buckets)); err != nil {
+	if err := addBuckets(c.Engine, c.Buckets); err != nil {
 		return err
 	}
 	return loadKeys(c, master)
@@ -162,6 +163,9 @@ func decodeJournal(content []byte) (fn func(*commit.Tx) error, round bool, err e
 	fn, err = spending.DecodeHeld(p)
 	return fn, false, err
 }
+
+// Layout returns all buckets: those of the records and of modules.
+func (d *DB) Layout() []kv.Bucket { return d.buckets }
 
 // Health is the state of the store, for operators.
 type Health = commit.Health

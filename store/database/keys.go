@@ -10,7 +10,6 @@ import (
 	"nize/store"
 	"nize/store/commit"
 	"nize/store/kv"
-	"nize/store/record"
 	"nize/store/record/calls"
 	"nize/store/seal"
 )
@@ -27,9 +26,9 @@ import (
 // resealChunk limits the records of one transaction, so that other writers don't wait long.
 const resealChunk = 100
 
-// sealed lists every bucket of the records with sealed values, and how to reseal one of its records; a
+// sealed lists the buckets of which some values are sealed, or parts of them, and how to reseal one of its records; a
 // test checks the sources for missing ones. A nil record means that there is nothing to do.
-var sealed = append([]resealing{
+var sealed = []resealing{
 	{"meta", func(t *commit.Tx, k, v []byte) ([]byte, error) {
 		if string(k) != "audit_key" {
 			return nil, nil
@@ -48,22 +47,21 @@ var sealed = append([]resealing{
 	{"calls", func(t *commit.Tx, k, v []byte) ([]byte, error) {
 		return calls.ResealCall(v, func(place string, sealed []byte) ([]byte, error) { return reseal(t, place, string(k), sealed) })
 	}},
-}, resealings(record.Sealed)...)
+}
 
 type resealing struct {
 	bucket string
 	anew   func(t *commit.Tx, k, v []byte) ([]byte, error)
 }
 
-// sealedWith returns sealed with the sealed buckets of modules.
-func sealedWith(modules []kv.Bucket) []resealing {
-	return slices.Concat(sealed, resealings(namesOf(slices.DeleteFunc(slices.Clone(modules), func(b kv.Bucket) bool { return !b.Sealed }))))
-}
-
-// resealings returns how to reseal buckets that PutSealed fills.
-func resealings(buckets []string) (list []resealing) {
-	for _, bucket := range buckets {
-		list = append(list, resealing{bucket, func(t *commit.Tx, k, v []byte) ([]byte, error) { return reseal(t, bucket, string(k), v) }})
+// resealings returns how to reseal each bucket with sealed values, those that PutSealed fills
+// included.
+func resealings(buckets []kv.Bucket) []resealing {
+	list := slices.Clone(sealed)
+	for _, b := range buckets {
+		if b.Sealed {
+			list = append(list, resealing{b.Name, func(t *commit.Tx, k, v []byte) ([]byte, error) { return reseal(t, b.Name, string(k), v) }})
+		}
 	}
 	return list
 }
@@ -189,7 +187,7 @@ func (d *DB) Rotate(ctx context.Context, by store.Caller, next *seal.Master) (ui
 func (d *DB) Reseal(ctx context.Context) (int, error) {
 	total := 0
 	var damaged error
-	for _, s := range sealedWith(d.buckets) {
+	for _, s := range resealings(d.buckets) {
 		for after := []byte(nil); ; {
 			var n int
 			var last []byte
@@ -223,14 +221,13 @@ func (d *DB) Reseal(ctx context.Context) (int, error) {
 // checkKnown returns an error if the database has a bucket that this program doesn't know, as
 // after the use of a newer version: its values may need an older data key.
 func (d *DB) checkKnown(ctx context.Context) error {
-	known := slices.Concat(buckets, namesOf(d.buckets), []string{"meta"})
 	return d.Read(ctx, "listing buckets", func(t *commit.Tx) error {
 		all, err := t.Raw.Buckets()
 		if err != nil {
 			return err
 		}
 		for _, name := range all {
-			if !slices.Contains(known, name) {
+			if !slices.ContainsFunc(d.buckets, func(b kv.Bucket) bool { return b.Name == name }) {
 				return store.Mark(fmt.Errorf("a newer nized made the bucket %s, which may have secrets; use that version", name), store.ErrRefused)
 			}
 		}

@@ -81,7 +81,7 @@ func moduleBuckets(t *testing.T, d *DB) (list []kv.Bucket) {
 	err := d.Read(t.Context(), "listing buckets", func(x *commit.Tx) error {
 		names, err := x.Raw.Buckets()
 		for _, name := range names {
-			if name != "meta" && !slices.Contains(buckets, name) {
+			if !slices.ContainsFunc(Buckets, func(b kv.Bucket) bool { return b.Name == name }) {
 				list = append(list, kv.Bucket{Name: name})
 			}
 		}

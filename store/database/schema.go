@@ -36,7 +36,7 @@ type migration struct {
 // migrations is the complete history of the schema, oldest first. A new version is appended
 // here, with a test that starts from the previous one; released migrations never change.
 var migrations = []migration{
-	{version: 1, what: "all buckets", apply: makeBuckets},
+	{version: 1, what: "all buckets", apply: func(b kv.Transaction) error { return makeBuckets(b, Buckets) }},
 	{version: commit.CompactSchema, what: "compact records", asked: true},
 }
 
@@ -54,28 +54,19 @@ func (e *MigrationError) Error() string {
 }
 func (e *MigrationError) Unwrap() error { return e.Err }
 
-// buckets are all buckets of commit and the record packages. Adding one needs no migration:
+// Buckets are all buckets of commit and the record packages. Adding one needs no migration:
 // Open creates missing buckets, and an older nized ignores it.
-var buckets = slices.Concat(commit.Buckets, record.Buckets, access.Buckets, calls.Buckets, catalog.Buckets, incidents.Buckets, people.Buckets, spending.Buckets, threads.Buckets)
-
-func namesOf(list []kv.Bucket) (names []string) {
-	for _, b := range list {
-		names = append(names, b.Name)
-	}
-	return names
-}
+var Buckets = slices.Concat(commit.Buckets, record.Buckets, access.Buckets, calls.Buckets, catalog.Buckets, incidents.Buckets, people.Buckets, spending.Buckets, threads.Buckets)
 
 // fillOf is how full pages of the buckets are left whose keys are put in their order: of
 // records that never change completely, of calls with room for the end of some. The
 // index of calls consists of a few such runs of keys.
 var fillOf = map[string]float64{"events": 1, "feed": 1, "spends": 1, "calls": 0.9, "calls_by": 0.9}
 
-func makeBuckets(b kv.Transaction) error { return makeAll(b, buckets) }
-
-func makeAll(b kv.Transaction, names []string) error {
-	for _, name := range names {
-		if err := b.Make(name); err != nil {
-			return fmt.Errorf("making bucket %s: %w", name, err)
+func makeBuckets(b kv.Transaction, list []kv.Bucket) error {
+	for _, one := range list {
+		if err := b.Make(one.Name); err != nil {
+			return fmt.Errorf("making bucket %s: %w", one.Name, err)
 		}
 	}
 	return nil
@@ -83,18 +74,17 @@ func makeAll(b kv.Transaction, names []string) error {
 
 // addBuckets creates missing buckets; if none is missing it writes nothing. It computes the
 // counters of persons from the existing rows.
-func addBuckets(e kv.Engine, modules []string) error {
-	wanted := slices.Concat(buckets, modules)
+func addBuckets(e kv.Engine, wanted []kv.Bucket) error {
 	var have []string
 	err := commit.Transact(e, false, func(b kv.Transaction) (err error) {
 		have, err = b.Buckets()
 		return err
 	})
-	if err != nil || !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(have, name) }) {
+	if err != nil || !slices.ContainsFunc(wanted, func(b kv.Bucket) bool { return !slices.Contains(have, b.Name) }) {
 		return err
 	}
 	return commit.Transact(e, true, func(b kv.Transaction) error {
-		if err := makeAll(b, wanted); err != nil || slices.Contains(have, "usage_user") {
+		if err := makeBuckets(b, wanted); err != nil || slices.Contains(have, "usage_user") {
 			return err
 		}
 		return spending.Recount(b)

@@ -36,7 +36,7 @@ func VerifyEngine(ctx context.Context, e kv.Engine, master *seal.Master, modules
 			return err
 		}
 		d.SetSealer(sealer)
-		for _, s := range sealedWith(modules) {
+		for _, s := range resealings(slices.Concat(Buckets, modules)) {
 			err := t.Each(s.bucket, nil, func(k, v []byte) error {
 				again, err := s.anew(t, k, v)
 				if err == nil {

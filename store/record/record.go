@@ -7,51 +7,47 @@
 // transactions with them. They need more of a database than package kv offers and use
 // package commit.
 //
-// # The buckets
-//
-//	agents          id              JSON
-//	prices          provider/model  JSON
-//	examples        hash            JSON
-//	hooks           name            JSON; a person's: owner/name
-//	hook_revisions  id 0 revision   JSON
-//	hook_secrets    id 0 revision   sealed
-//	projects        id              JSON
-//	project_keys    hash            JSON
-//	rounds          project round   sealed
-//	last_rounds     project conversation  round
-//	temporary_servers  name         sealed: project 0 record
-//	extensions      name            JSON: the accepted definition
-//	sweeps          surface         JSON
-//	homes           identity        JSON, of earlier versions
-//	settings        user 0 key      value
-//	lessons         server 0 name   JSON list: the relevance feedback of a tool
-//	oauth_clients   id              JSON
-//	oauth_requests  id              JSON
-//	oauth_codes     hash            id of the request
-//	oauth_open      start time, id  whose quota the request counts for: a network's, or a person's by a link
-//	oauth_families  hash            JSON: what the refresh tokens of a family share
-//	oauth_access    hash            id of the family's token 0 its expiry
-//	oauth_notices   id              JSON: a notice to a person about a sign-in
-//	credential_declarations  id     JSON
-//	plans           id              JSON
-//	plan_assignments  subject       JSON
-//	plan_messages   counter 0 month JSON: the number, and the newest keys
-//	renderers       tool            JSON
-//	link_keys       keys            sealed JSON list: keys that sign links, newest first
-//	wishes          sorted words    JSON: an unmet request, counted by day
-//	view_contexts   conversation 0 call  JSON: a view's context for the next message
-//	view_states     call 0 user     sealed: the state of a view
-//	identity_secrets  oidc          sealed: the client secret at the identity provider
 package record
 
 import "nize/store/kv"
 
 // Buckets are the buckets of this package. An engine creates them in a new database and in
 // one that lacks them.
-var Buckets = []string{"agents", "prices", "examples", "hooks", "hook_revisions", "hook_secrets", "projects", "project_keys", "rounds", "last_rounds", "temporary_servers", "extensions", "sweeps", "homes", "settings", "lessons", "oauth_clients", "oauth_requests", "oauth_codes", "oauth_open", "oauth_families", "oauth_access", "oauth_notices", "credential_declarations", "plans", "plan_assignments", "plan_messages", "renderers", "wishes", "link_keys", "view_contexts", "view_states", "identity_secrets"}
-
-// Sealed are the buckets with values stored by [kv.Tx.PutSealed].
-var Sealed = []string{"hook_secrets", "rounds", "temporary_servers", "link_keys", "view_states", "identity_secrets"}
+var Buckets = []kv.Bucket{
+	{Name: "agents", Key: "id", Value: "JSON"},
+	{Name: "prices", Key: "provider/model", Value: "JSON"},
+	{Name: "examples", Key: "hash", Value: "JSON"},
+	{Name: "hooks", Key: "name", Value: "JSON; a person's: owner/name"},
+	{Name: "hook_revisions", Key: "id 0 revision", Value: "JSON"},
+	{Name: "hook_secrets", Key: "id 0 revision", Sealed: true},
+	{Name: "projects", Key: "id", Value: "JSON"},
+	{Name: "project_keys", Key: "hash", Value: "JSON"},
+	{Name: "rounds", Key: "project round", Sealed: true},
+	{Name: "last_rounds", Key: "project conversation", Value: "round"},
+	{Name: "temporary_servers", Key: "name", Value: "project 0 record", Sealed: true},
+	{Name: "extensions", Key: "name", Value: "JSON: the accepted definition"},
+	{Name: "sweeps", Key: "surface", Value: "JSON"},
+	{Name: "homes", Key: "identity", Value: "JSON, of earlier versions"},
+	{Name: "settings", Key: "user 0 key", Value: "value"},
+	{Name: "lessons", Key: "server 0 name", Value: "JSON list: the relevance feedback of a tool"},
+	{Name: "oauth_clients", Key: "id", Value: "JSON"},
+	{Name: "oauth_requests", Key: "id", Value: "JSON"},
+	{Name: "oauth_codes", Key: "hash", Value: "id of the request"},
+	{Name: "oauth_open", Key: "start time, id", Value: "whose quota the request counts for: a network's, or a person's by a link"},
+	{Name: "oauth_families", Key: "hash", Value: "JSON: what the refresh tokens of a family share"},
+	{Name: "oauth_access", Key: "hash", Value: "id of the family's token 0 its expiry"},
+	{Name: "oauth_notices", Key: "id", Value: "JSON: a notice to a person about a sign-in"},
+	{Name: "credential_declarations", Key: "id", Value: "JSON"},
+	{Name: "plans", Key: "id", Value: "JSON"},
+	{Name: "plan_assignments", Key: "subject", Value: "JSON"},
+	{Name: "plan_messages", Key: "counter 0 month", Value: "JSON: the number, and the newest keys"},
+	{Name: "renderers", Key: "tool", Value: "JSON"},
+	{Name: "wishes", Key: "sorted words", Value: "JSON: an unmet request, counted by day"},
+	{Name: "link_keys", Key: "keys", Value: "JSON list: keys that sign links, newest first", Sealed: true},
+	{Name: "view_contexts", Key: "conversation 0 call", Value: "JSON: a view's context for the next message"},
+	{Name: "view_states", Key: "call 0 user", Value: "the state of a view", Sealed: true},
+	{Name: "identity_secrets", Key: "oidc", Value: "the client secret at the identity provider", Sealed: true},
+}
 
 // ErrDamaged is returned if a stored record cannot be read: the file is damaged.
 var ErrDamaged = kv.ErrDamaged

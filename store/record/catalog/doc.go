@@ -1,17 +1,17 @@
 // Package catalog stores servers with their tools, models, channels, and the vectors of an
 // index.
 //
-// # The buckets
-//
-//	servers       name                JSON
-//	tools         server 0 name       pack: JSON, input schema, output schema, _meta
-//	providers     name                pack: JSON, sealed key
-//	models        name                JSON
-//	channels      surface:team:channel               JSON
-//	vectors/MODEL  key                little-endian float32; a bucket for each model
-//
 // Value forms are those of package commit.
 package catalog
 
+import "nize/store/kv"
+
 // Buckets are the buckets of this package.
-var Buckets = []string{"servers", "tools", "providers", "models", "channels", "vectors"}
+var Buckets = []kv.Bucket{
+	{Name: "servers", Key: "name", Value: "JSON"},
+	{Name: "tools", Key: "server 0 name", Value: "pack: JSON, input schema, output schema, _meta"},
+	{Name: "providers", Key: "name", Value: "pack: JSON, sealed key"},
+	{Name: "models", Key: "name", Value: "JSON"},
+	{Name: "channels", Key: "surface:team:channel", Value: "JSON"},
+	{Name: "vectors", Key: "key", Value: "little-endian float32; each model has a bucket vectors/MODEL"},
+}
