@@ -30,7 +30,7 @@ type Options struct {
 	ReadOnlyLag time.Duration
 	FeedWindow  int // how many changes are kept; 0 is 50,000
 	// Schema is the schema of the database; it decides in which form records are written.
-	Schema uint64
+	Schema  uint64
 	Buckets []kv.Bucket // all of them; PutSealed needs their declarations
 	// Decode returns the function that commits a record of the journal.
 	Decode DecodeJournal

@@ -6,7 +6,6 @@
 // The packages below it store calls, people, conversations and other records that share
 // transactions with them. They need more of a database than package kv offers and use
 // package commit.
-//
 package record
 
 import "nize/store/kv"
