@@ -52,11 +52,11 @@ var layers = map[string]layer{
 	"store/project":                  {"", "Types of projects and their keys."},
 	"store/identity":                 {"store/oauth", "Types of identity providers."},
 	"store/oauth":                    {"", "Types of sign-in."},
-	"store/record":                   {"store/credential store/display store/hooks store/kv store/oauth store/plan store/project store/trust", "It encodes records as keys and values. Opening the disk is its caller's job."},
+	"store/record":                   {"store/credential store/display store/hooks store/kv store/oauth store/project store/trust", "It encodes records as keys and values. Opening the disk is its caller's job."},
 	"store/journal":                  {"", "A leaf that appends to a file. The writer decides what an entry means."},
 	"store/compact":                  {"", "It turns bytes into fewer bytes and knows no record, only frequent words."},
 	"store/commit":                   {"store/compact store/journal store/kv store/kv/bolt store/record store/seal", "The writer seals values and appends the audit trail for every record, so it knows no record."},
-	"store/record/access":            {"store/commit store/kv store/oauth store/plan store/record", "Records that share transactions. Each package knows those above it in this list and none below."},
+	"store/record/access":            {"store/commit store/kv store/oauth store/record", "Records that share transactions. Each package knows those above it in this list and none below."},
 	"store/record/catalog":           {"store/commit store/kv store/record store/record/access", "As access."},
 	"store/record/spending":          {"store/commit store/kv store/project store/record store/record/access", "As access."},
 	"store/record/threads":           {"store/commit store/kv store/project store/record", "As access."},
@@ -115,10 +115,9 @@ var layers = map[string]layer{
 	"mcp/view":                      {"", "A leaf: view metadata of tools in, policies and pages out. It makes no request."},
 	"mcp/native/chart":              {"mcp/native", "One tool. It draws its arguments."},
 	"mcp/native":                    {"mcp/policy mcp/view store/credential", "A leaf. Its tools get their dependencies as fields."},
-	"mcp/native/planusage":          {"mcp/native store/plan", "One tool. Its caller reads the figures."},
 	"mcp/native/filetext":           {"mcp/native/page", "A leaf: bytes of a file in, text out."},
 	"daemon/documents":              {"daemon/api daemon/module daemon/mux mcp/native mcp/native/filetext store/kv store/project", "A module: documents, their records, their tools and access to them."},
-	"daemon/plans":                  {"daemon/api daemon/control daemon/mux mcp/native mcp/native/planusage store/plan", "Plans for every surface. The operations on budgets set the budgets."},
+	"daemon/spending":               {"daemon/api daemon/control daemon/module daemon/mux daemon/people llm mcp/native mcp/policy store/kv store/plan store/project", "A module: plans, budgets, prices and usage."},
 	"mcp/native/page":               {"", "A leaf: bytes of a page in, Markdown out."},
 	"mcp/native/web":                {"mcp/native mcp/native/page", "One tool. It gets the guarded HTTP client as a field."},
 	"mcp/egress/egresstest":         {"", "A test for every user of the guarded client."},
@@ -148,7 +147,7 @@ var layers = map[string]layer{
 	"mcp/mcptest":                   {"", "A fake upstream."},
 	"daemon/api":                    {"store/credential store/display store/hooks store/plan store/project", "The contract between nizectl and nized. It can't import the server."},
 	"daemon/control":                {"bots bots/terminal daemon/api daemon/mux daemon/people llm llm/openai mcp mcp/catalog mcp/expose mcp/feature mcp/hook mcp/index mcp/policy mcp/upstream mcp/upstream/openapi mcp/view store/hooks store/oauth store/project store/follow", "Operations of the control API. They get their dependencies as fields and don't see HTTP."},
-	"daemon/commands":               {"bots bots/phrases daemon/api daemon/connect daemon/control daemon/credentials daemon/people daemon/plot daemon/settings daemon/signin", "Chat commands. They call the operations that nizectl calls and don't see the store."},
+	"daemon/commands":               {"bots bots/phrases daemon/api daemon/connect daemon/control daemon/credentials daemon/people daemon/plot daemon/settings daemon/signin daemon/spending", "Chat commands. They call the operations that nizectl calls and don't see the store."},
 	"daemon/metrics":                {"daemon/api llm mcp mcp/policy", "It observes the interfaces between bots, llm and mcp, and decides nothing."},
 	"daemon/trace":                  {"store/backoff bots llm mcp", "It observes the interfaces between bots, llm and mcp, and decides nothing."},
 	"daemon/monitor":                {"bots bots/phrases daemon/alert daemon/api daemon/backup daemon/doctor daemon/mux daemon/people mcp mcp/upstream store/database store/oauth store/webhook", "Health of nized. It reads the packages that it reports on."},
@@ -166,7 +165,7 @@ var layers = map[string]layer{
 	"daemon/programs":               {"daemon/api daemon/failure daemon/openapi daemon/rounds store/eventstream store/project", "Authentication and requests of programs over HTTP. It decides nothing."},
 	"daemon/fileconfig":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "It applies the configuration file beyond settings, through the operations that nizectl calls."},
 	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/failure daemon/mux daemon/openapi daemon/rounds daemon/settings store/eventstream store/plan", "Chat clients over HTTP. They call the operations that nizectl calls."},
-	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/credentials daemon/failure daemon/limit daemon/mux daemon/settings store/eventstream", "Requests of the chat page. They call the operations that nizectl and chat clients call."},
+	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/credentials daemon/failure daemon/limit daemon/mux daemon/settings store/eventstream daemon/spending", "Requests of the chat page. They call the operations that nizectl and chat clients call."},
 	"mcp/sessions":                  {"", "It counts and evicts sessions. The server decides what a session does."},
 	"daemon/connections":            {"daemon/api daemon/failure", "It counts and limits connections, whatever they serve. It gets the signed-in user from its caller."},
 	"daemon/limit":                  {"", "It counts attempts, whatever they are."},
@@ -633,7 +632,7 @@ func isOperation(t ast.Expr) bool {
 func TestOperationsSeeNoHTTP(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
-		operations := slices.Contains([]string{"daemon/control", "daemon/documents", "daemon/plans", "daemon/credentials", "daemon/extensions", "daemon/renderers", "daemon/fileconfig", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.pkg)
+		operations := slices.Contains([]string{"daemon/control", "daemon/documents", "daemon/spending", "daemon/credentials", "daemon/extensions", "daemon/renderers", "daemon/fileconfig", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.pkg)
 		if operations && !s.test && slices.Contains(s.imports(), "net/http") {
 			t.Errorf("%s imports net/http: package mux decodes requests before they get here", s.path)
 		}

@@ -45,6 +45,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/people"
 	"nize/daemon/settings"
+	"nize/daemon/spending"
 	"nize/daemon/standby"
 	"nize/daemon/trace"
 	"nize/llm"
@@ -57,7 +58,6 @@ import (
 	"nize/mcp/native"
 	"nize/mcp/native/chart"
 	"nize/mcp/native/filetext"
-	"nize/mcp/native/planusage"
 	"nize/mcp/native/web"
 	"nize/mcp/policy"
 	"nize/mcp/renderer"
@@ -280,7 +280,9 @@ func (d *Daemon) wire() {
 	})
 	ownTools := append(d.native.documents.Module().Tools,
 		web.Tool(outsideOf(d.config, 0, 0).Client(egress.Limits{}), api.Version),
-		planusage.Tool(func(ctx context.Context, c native.Context) (planusage.Usage, error) { return d.ops.plans.Usage(ctx, c) }),
+		spending.PlanUsageTool(func(ctx context.Context, c native.Context) (spending.PlanUsage, error) {
+			return d.ops.plans.PlanUsage(ctx, c)
+		}),
 		chart.Tool(),
 	)
 	d.native.Registry = nativeParts{

@@ -30,7 +30,7 @@ func (o *operations) modules() []module.Module {
 		{Name: "agents", Operations: o.agents.Mount},
 		{Name: "usage", Operations: o.usage.Mount},
 		{Name: "budgets", Operations: o.budgets.Mount},
-		{Name: "plans", Operations: o.plans.Mount},
+		o.plans.Module(),
 
 		{Name: "tokens", Operations: o.tokens.Mount},
 		{Name: "credentials", Operations: o.credentials.Mount},

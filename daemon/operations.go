@@ -31,11 +31,11 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/people"
-	"nize/daemon/plans"
 	"nize/daemon/registry"
 	"nize/daemon/renderers"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
+	"nize/daemon/spending"
 	"nize/daemon/views"
 	"nize/mcp"
 	"nize/mcp/egress"
@@ -61,11 +61,11 @@ type operations struct {
 	// Models, agents and costs.
 	providers *control.Providers
 	models    *control.Models
-	prices    *control.Prices
+	prices    *spending.Prices
 	agents    *control.Agents
-	usage     *control.Usage
-	budgets   *control.Budgets
-	plans     *plans.Plans
+	usage     *spending.Usage
+	budgets   *spending.Budgets
+	plans     *spending.Plans
 
 	// Access rights and keys.
 	tokens      *control.Tokens
@@ -115,15 +115,15 @@ type operations struct {
 func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, members *control.ChannelMembers) *operations {
 	o := new(operations)
 	o.providers = d.providers
-	o.prices = &control.Prices{Store: d.db, Providers: o.providers}
+	o.prices = &spending.Prices{Store: d.db, Providers: o.providers}
 	o.models = &control.Models{Store: guarded(d.db), Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
 	o.entries = &fileconfig.Applier{Store: d.db, Open: d.openProvider, Router: d.router, Directory: d.directory, CheckPattern: d.native.CheckPattern, Env: d.opt.Env, Now: d.now}
 	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: guarded(d.db), Router: d.router, Directory: d.directory, Now: d.now}
 	o.documents = d.native.documents
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Documents: o.documents, Now: d.now}
-	o.usage = &control.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
-	o.budgets = &control.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
-	o.plans = &plans.Plans{Store: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}
+	o.usage = &spending.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
+	o.budgets = &spending.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
+	o.plans = &spending.Plans{DB: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}
 	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.all = &extensions.Extensions{Servers: o.servers, Loader: d.native.extensions, Registry: d.native.Registry, Failed: func() []imports.Failed { return d.servers.Failed() }}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}

@@ -17,6 +17,7 @@ import (
 	"nize/daemon/credentials"
 	"nize/daemon/mux"
 	"nize/daemon/settings"
+	"nize/daemon/spending"
 	"nize/store"
 )
 
@@ -25,8 +26,8 @@ import (
 // role, except for what admins may read.
 type Places struct {
 	Settings    *settings.Settings
-	Usage       *control.Usage
-	Budgets     *control.Budgets
+	Usage       *spending.Usage
+	Budgets     *spending.Budgets
 	Grants      *control.Grants
 	Hooks       *control.Hooks
 	Tokens      *control.OwnTokens

@@ -19,6 +19,7 @@ import (
 	"nize/daemon/people"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
+	"nize/daemon/spending"
 	"nize/store"
 )
 
@@ -26,7 +27,7 @@ import (
 type Commands struct {
 	Agents        *control.Agents
 	Approvals     *control.Approvals
-	Budgets       *control.Budgets
+	Budgets       *spending.Budgets
 	Channels      *control.Channels
 	Conversations *control.Conversations
 	Credentials   *credentials.Credentials
@@ -40,7 +41,7 @@ type Commands struct {
 	SignIns       *signin.Server
 	Tokens        *control.Tokens
 	Tools         *control.Tools
-	Usage         *control.Usage
+	Usage         *spending.Usage
 	// BaseURL returns the URL at which MCP clients reach nized; known is true if an admin
 	// set it.
 	BaseURL func() (url string, known bool)

@@ -17,7 +17,9 @@ import (
 type Models struct {
 	Store     store.Models
 	Providers *Providers
-	Prices    *Prices
+	Prices    interface {
+		Of(ctx context.Context, model string) (api.PriceView, error)
+	}
 	Router    *llm.Router
 	Directory *people.Directory
 }
@@ -43,7 +45,7 @@ func (m *Models) List(ctx context.Context, by store.Caller, _ api.Empty) (none a
 		if _, err := m.Router.Resolve(ctx, name.Target); err != nil {
 			v.Available, v.Why = false, store.TextOf(err)
 		}
-		if v.Price, err = m.Prices.of(ctx, name.Target); err != nil {
+		if v.Price, err = m.Prices.Of(ctx, name.Target); err != nil {
 			return none, fmt.Errorf("reading the price of %s: %w", name.Target, err)
 		}
 		if !by.IsAdmin() { // only admins may see a name's target

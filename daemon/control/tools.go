@@ -28,8 +28,10 @@ type Tools struct {
 		ListTokens(ctx context.Context, user string) ([]store.Token, error)
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	}
-	Hooks     *hook.Set
-	Budgets   *Budgets
+	Hooks   *hook.Set
+	Budgets interface {
+		OfTool(ctx context.Context, user, tool string) ([]api.Budget, error)
+	}
 	Gateway   *mcp.Gateway
 	Servers   *Servers
 	Agents    *Agents

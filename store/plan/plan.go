@@ -1,11 +1,10 @@
 // Package plan defines plans: named monthly allowances of people and teams.
 //
-// Messages are counted against them here, when a message is accepted; tokens and credits
-// are ordinary budgets ([Plan.Budgets]).
+// Messages are counted against them when a message is accepted; tokens and credits are ordinary
+// budgets ([Plan.Budgets]).
 package plan
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -135,22 +134,4 @@ func (e *UsedUpError) Unwrap() error { return store.ErrRefused }
 func (e *UsedUpError) In(zone *time.Location) error {
 	resets := store.BudgetState{Resets: e.Ends}.ResetText(zone)
 	return store.Mark(store.Errorf("this message was not taken: all %d messages a month of the plan %s are used up. %s", *e.Plan.Messages, e.Plan.Name, resets), e)
-}
-
-// Store stores plans.
-type Store interface {
-	// PutPlan stores a new or changed plan.
-	PutPlan(ctx context.Context, by store.Caller, p Plan) error
-	ListPlans(ctx context.Context) ([]Plan, error)
-	// DeletePlan removes a plan. It returns ErrRefused while the plan is assigned.
-	DeletePlan(ctx context.Context, by store.Caller, id string) error
-	// AssignPlan assigns a plan to a subject and replaces its previous one; "" removes it.
-	AssignPlan(ctx context.Context, by store.Caller, subject, plan string) error
-	ListAssignments(ctx context.Context) ([]Assignment, error)
-	// FindPlan returns the plan of the first of the subjects that has one, with the user's
-	// use of it. It returns ErrNotFound if none has one.
-	FindPlan(ctx context.Context, user string, subjects []string) (Usage, error)
-	// CountMessage counts a message in the effective plan, once for each key. It returns a
-	// [*UsedUpError] if no message is left.
-	CountMessage(ctx context.Context, user string, subjects []string, key string) error
 }

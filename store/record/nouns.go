@@ -16,7 +16,6 @@ type Nouns struct {
 	SignIns
 	Declarations
 	Renderers
-	Plans
 	UnmetRequests
 	LinkKeys
 	Views
@@ -24,5 +23,5 @@ type Nouns struct {
 
 // Over returns the stores over db.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, Plans{db}, UnmetRequests{db}, LinkKeys{db}, Views{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, UnmetRequests{db}, LinkKeys{db}, Views{db}}
 }

@@ -1,4 +1,4 @@
-package control
+package spending
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/control"
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
@@ -22,7 +23,7 @@ type Usage struct {
 		ListModels(ctx context.Context) ([]store.ModelName, error)
 	}
 	Directory *people.Directory
-	Projects  *Projects
+	Projects  *control.Projects
 }
 
 // Mount registers the operations.

@@ -1,6 +1,10 @@
-// Package plans implements plans: the operations on them, counting messages, and reporting
-// usage.
-package plans
+// Package spending implements plans, budgets, prices and the usage of models and tools.
+//
+// Plans are monthly allowances of people and teams: messages are counted when they are accepted,
+// and tokens and credits are budgets, which are set with the plan. The records of plans are in
+// planstore.go. The cost of each call and the check of budgets are in store/record/spending, since
+// they are in the transactions of calls.
+package spending
 
 import (
 	"context"
@@ -11,24 +15,30 @@ import (
 	"time"
 
 	"nize/daemon/api"
-	"nize/daemon/control"
+	"nize/daemon/module"
 	"nize/daemon/mux"
 	"nize/mcp/native"
-	"nize/mcp/native/planusage"
 	"nize/store"
+	"nize/store/kv"
 	"nize/store/plan"
 )
 
 // Plans implements the operations on plans.
 type Plans struct {
-	Store   plan.Store
-	Budgets *control.Budgets
+	DB      kv.DB // opened with the module's buckets
+	Budgets *Budgets
 	Config  store.Config
 	Now     func() time.Time
 }
 
-// Mount registers the operations.
-func (p *Plans) Mount(m *mux.Mux) {
+// Module returns the module.
+func (p *Plans) Module() module.Module {
+	return module.Module{Name: "plans", Buckets: planBuckets, Operations: p.mount}
+}
+
+func (p *Plans) store() planStore { return planStore{p.DB} }
+
+func (p *Plans) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListPlans, p.List)
 	mux.Handle(m, api.RemovePlan, p.Remove)
 	mux.Handle(m, api.PutPlan, p.Put)
@@ -37,11 +47,11 @@ func (p *Plans) Mount(m *mux.Mux) {
 
 // List returns the plans.
 func (p *Plans) List(ctx context.Context, _ store.Caller, _ api.Empty) (none api.List[api.PlanView], err error) {
-	all, err := p.Store.ListPlans(ctx)
+	all, err := p.store().list(ctx)
 	if err != nil {
 		return none, err
 	}
-	given, err := p.Store.ListAssignments(ctx)
+	given, err := p.store().assignments(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -70,7 +80,7 @@ func (p *Plans) given(ctx context.Context, subject string) (api.PlanGiven, error
 	if err != nil || subject == store.Everybody {
 		return view, err
 	}
-	u, err := p.Store.FindPlan(ctx, "", []string{subject})
+	u, err := p.store().find(ctx, "", []string{subject})
 	view.Used = &u.Used
 	return view, err
 }
@@ -99,7 +109,7 @@ func (p *Plans) Put(ctx context.Context, by store.Caller, req api.PutPlanRequest
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return none, err
 	}
-	if err := p.Store.PutPlan(ctx, by, set); err != nil {
+	if err := p.store().put(ctx, by, set); err != nil {
 		return none, err
 	}
 	for _, g := range old.Given {
@@ -119,7 +129,7 @@ func (p *Plans) Remove(ctx context.Context, by store.Caller, req api.RemovePlanR
 	if len(one.Given) > 0 {
 		return none, store.Mark(fmt.Errorf("%s has the plan %s; take it first: nizectl plans assign none %s", one.Given[0].Name, one.ID, one.Given[0].Name), store.ErrRefused)
 	}
-	return none, p.Store.DeletePlan(ctx, by, one.ID)
+	return none, p.store().delete(ctx, by, one.ID)
 }
 
 // Assign gives a subject a plan, or removes the current one.
@@ -149,7 +159,7 @@ func (p *Plans) Assign(ctx context.Context, by store.Caller, req api.AssignPlanR
 	} else if old.ID == "" {
 		return none, fmt.Errorf("plan of %s: %w", req.Subject, store.ErrNotFound)
 	}
-	if err := p.Store.AssignPlan(ctx, by, subject, set.ID); err != nil {
+	if err := p.store().assign(ctx, by, subject, set.ID); err != nil {
 		return none, err
 	}
 	if err := p.setBudgets(ctx, by, subject, old.Plan, set.Plan); err != nil {
@@ -192,7 +202,7 @@ func (p *Plans) setBudgets(ctx context.Context, by store.Caller, subject string,
 // CountMessage counts a message before it is accepted. If the person's plan has no messages
 // left, it returns ErrRefused, with the time of the next in the person's time zone.
 func (p *Plans) CountMessage(ctx context.Context, by store.Caller, at store.Address, key string) error {
-	err := p.Store.CountMessage(ctx, by.User, plan.Subjects(by.User, store.TeamOf(by, at)), key)
+	err := p.store().count(ctx, by.User, plan.Subjects(by.User, store.TeamOf(by, at)), key)
 	var used *plan.UsedUpError
 	if !errors.As(err, &used) {
 		return err
@@ -204,9 +214,9 @@ func (p *Plans) CountMessage(ctx context.Context, by store.Caller, at store.Addr
 	return used.In(zone)
 }
 
-// Usage returns a person's usage, for the tool get-plan-usage.
-func (p *Plans) Usage(ctx context.Context, of native.Context) (out planusage.Usage, err error) {
-	all, err := p.Store.ListPlans(ctx)
+// PlanUsage returns a person's usage, for the tool get-plan-usage.
+func (p *Plans) PlanUsage(ctx context.Context, of native.Context) (out PlanUsage, err error) {
+	all, err := p.store().list(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -229,7 +239,7 @@ func (p *Plans) Usage(ctx context.Context, of native.Context) (out planusage.Usa
 			out.Names[s.Subject] = strings.TrimPrefix(named.Name, "user:")
 		}
 	}
-	u, err := p.Store.FindPlan(ctx, of.User, plan.Subjects(of.User, of.Team))
+	u, err := p.store().find(ctx, of.User, plan.Subjects(of.User, of.Team))
 	if errors.Is(err, store.ErrNotFound) {
 		return out, nil
 	}

@@ -1,4 +1,4 @@
-package control
+package spending
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/control"
 	"nize/daemon/mux"
 	"nize/llm"
 	"nize/store"
@@ -16,7 +17,7 @@ import (
 // Prices implements the operations on models' prices.
 type Prices struct {
 	Store     store.Prices
-	Providers *Providers
+	Providers *control.Providers
 }
 
 // Mount registers the operations.
@@ -26,8 +27,8 @@ func (p *Prices) Mount(m *mux.Mux) {
 	mux.Handle(m, api.SetPrice, p.Set)
 }
 
-// of returns a model's price and its source.
-func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
+// Of returns a model's price and its source.
+func (p *Prices) Of(ctx context.Context, model string) (api.PriceView, error) {
 	provider, name, _ := strings.Cut(model, "/")
 	view := api.PriceView{Price: store.Price{Model: model}}
 	set, err := p.Store.GetPrice(ctx, model)
@@ -65,12 +66,12 @@ func (p *Prices) of(ctx context.Context, model string) (api.PriceView, error) {
 func (p *Prices) Get(ctx context.Context, _ store.Caller, req api.PriceRequest) (none api.PriceView, err error) {
 	provider, model, _ := strings.Cut(req.Model, "/")
 	if _, err := p.Providers.Find(ctx, provider); err != nil && model != "" && llm.PricesOf(provider) {
-		return p.of(ctx, req.Model) // the built-in table needs no provider
+		return p.Of(ctx, req.Model) // the built-in table needs no provider
 	}
 	if err := p.Providers.CheckTarget(ctx, req.Model); err != nil {
 		return none, err
 	}
-	return p.of(ctx, req.Model)
+	return p.Of(ctx, req.Model)
 }
 
 // maxPrice is in dollars per million tokens: far above any real price, and low enough that
@@ -94,7 +95,7 @@ func (p *Prices) Set(ctx context.Context, by store.Caller, req api.SetPriceReque
 	if err := p.Store.PutPrice(ctx, by, price); err != nil {
 		return none, fmt.Errorf("storing the price of %s: %w", req.Model, err)
 	}
-	return p.of(ctx, req.Model)
+	return p.Of(ctx, req.Model)
 }
 
 // Unset removes a price that was set and returns the one then in force.
@@ -112,5 +113,5 @@ func (p *Prices) Unset(ctx context.Context, by store.Caller, req api.PriceReques
 	} else if err != nil {
 		return none, fmt.Errorf("forgetting the price of %s: %w", req.Model, err)
 	}
-	return p.of(ctx, req.Model)
+	return p.Of(ctx, req.Model)
 }

@@ -1,6 +1,4 @@
-// Package planusage is the native tool get-plan-usage, which returns a user's limits and
-// their usage.
-package planusage
+package spending
 
 import (
 	"cmp"
@@ -18,10 +16,10 @@ import (
 )
 
 //go:embed get-plan-usage.html
-var template string
+var planUsageTemplate string
 
-// Usage is the usage of one user.
-type Usage struct {
+// PlanUsage is the usage of one user.
+type PlanUsage struct {
 	Enabled bool        // plans are in use
 	Plan    *plan.Usage // nil if no plan applies to them
 	Credits *float64    // remaining credits; nil if the plan has none
@@ -29,20 +27,20 @@ type Usage struct {
 	Names   map[string]string // display names of the budgets' subjects
 }
 
-// told is the structured result. Missing values are null.
-type told struct {
-	PlanName       string   `json:"planName"`
-	PlanID         *string  `json:"planId,omitempty"`
-	BillingContext *string  `json:"billingContext,omitempty"`
-	MessagesUsed   int64    `json:"messagesUsed"`
-	MessageLimit   *int64   `json:"messageLimit"`
-	Credits        *float64 `json:"credits"`
-	CreditUnit     string   `json:"creditUnit,omitempty"` // USD, or the plan's own unit
-	PeriodEnd      *string  `json:"periodEnd,omitempty"`
-	Budgets        []budget `json:"budgets,omitempty"`
+// planUsageResult is the structured result. Missing values are null.
+type planUsageResult struct {
+	PlanName       string        `json:"planName"`
+	PlanID         *string       `json:"planId,omitempty"`
+	BillingContext *string       `json:"billingContext,omitempty"`
+	MessagesUsed   int64         `json:"messagesUsed"`
+	MessageLimit   *int64        `json:"messageLimit"`
+	Credits        *float64      `json:"credits"`
+	CreditUnit     string        `json:"creditUnit,omitempty"` // USD, or the plan's own unit
+	PeriodEnd      *string       `json:"periodEnd,omitempty"`
+	Budgets        []budgetUsage `json:"budgets,omitempty"`
 }
 
-type budget struct {
+type budgetUsage struct {
 	Subject string       `json:"subject"`
 	Period  store.Period `json:"period"`
 	Unit    store.Unit   `json:"unit"`
@@ -52,8 +50,8 @@ type budget struct {
 	Resets  string       `json:"resets"`
 }
 
-// Tool returns get-plan-usage, which uses read to get the caller's usage.
-func Tool(read func(context.Context, native.Context) (Usage, error)) native.Tool {
+// PlanUsageTool returns get-plan-usage, which uses read to get the caller's usage.
+func PlanUsageTool(read func(context.Context, native.Context) (PlanUsage, error)) native.Tool {
 	yes, no := true, false
 	return native.Tool{
 		Name: "get-plan-usage", Title: "What I may use",
@@ -61,7 +59,7 @@ func Tool(read func(context.Context, native.Context) (Usage, error)) native.Tool
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"required":[]}`),
 		Annotations: store.Annotations{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
 		Private:     true,
-		Template:    template,
+		Template:    planUsageTemplate,
 		Run: func(ctx context.Context, c native.Context, _ json.RawMessage) (native.Result, error) {
 			u, err := read(ctx, c)
 			if err != nil {
@@ -72,8 +70,8 @@ func Tool(read func(context.Context, native.Context) (Usage, error)) native.Tool
 	}
 }
 
-func (u Usage) result(c native.Context) (native.Result, error) {
-	out, text := told{PlanName: "Free"}, "Payments are not enabled."
+func (u PlanUsage) result(c native.Context) (native.Result, error) {
+	out, text := planUsageResult{PlanName: "Free"}, "Payments are not enabled."
 	if u.Enabled {
 		if c.User == "" {
 			return native.Failed("User not authenticated."), nil
@@ -82,7 +80,7 @@ func (u Usage) result(c native.Context) (native.Result, error) {
 			return native.Failed("Unable to retrieve billing info."), nil
 		}
 		whose, ends := u.Plan.Context(), u.Plan.Ends.UTC().Format(time.RFC3339)
-		out = told{PlanName: u.Plan.Plan.Name, PlanID: &u.Plan.Plan.ID, BillingContext: &whose, MessagesUsed: u.Plan.Used, MessageLimit: u.Plan.Plan.Messages, Credits: u.Credits, PeriodEnd: &ends}
+		out = planUsageResult{PlanName: u.Plan.Plan.Name, PlanID: &u.Plan.Plan.ID, BillingContext: &whose, MessagesUsed: u.Plan.Used, MessageLimit: u.Plan.Plan.Messages, Credits: u.Credits, PeriodEnd: &ends}
 		if u.Credits != nil {
 			out.CreditUnit = u.Plan.Plan.CreditUnit()
 		}
@@ -106,7 +104,7 @@ func (u Usage) result(c native.Context) (native.Result, error) {
 		if b.Unit == store.InUSD {
 			in = 1e6
 		}
-		out.Budgets = append(out.Budgets, budget{name, b.Period, b.Unit, b.Tool, float64(b.Limit) / in, float64(b.Used) / in, resets})
+		out.Budgets = append(out.Budgets, budgetUsage{name, b.Period, b.Unit, b.Tool, float64(b.Limit) / in, float64(b.Used) / in, resets})
 		lines = append(lines, fmt.Sprintf("Budget: %s of %s used (%s), resets %s", b.Amount(b.Used), b.LimitText(), b.Period, resets))
 	}
 	if len(lines) > 0 {

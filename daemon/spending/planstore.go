@@ -1,4 +1,4 @@
-package record
+package spending
 
 import (
 	"bytes"
@@ -15,15 +15,21 @@ import (
 	"nize/store/plan"
 )
 
-// Plans implements [plan.Store].
-type Plans struct{ db kv.DB }
-
-var _ plan.Store = Plans{}
+// planStore stores plans.
+type planStore struct{ db kv.DB }
 
 var (
 	plans           = kv.Noun{Kind: "plan", Bucket: "plans"}
 	planAssignments = kv.Noun{Kind: "plan", Bucket: "plan_assignments"}
 )
+
+const messageBucket = "plan_messages"
+
+var planBuckets = []kv.Bucket{
+	{Name: plans.Bucket, Key: "id", Value: "JSON"},
+	{Name: planAssignments.Bucket, Key: "subject", Value: "JSON"},
+	{Name: messageBucket, Key: "counter 0 month", Value: "JSON: the number, and the newest keys"},
+}
 
 // planMessages is the number of messages counted in a month. A repeated message is
 // recognized by its key if that is among the newest keys.
@@ -34,8 +40,8 @@ type planMessages struct {
 
 const maxPlanKeys = 256
 
-// PutPlan implements [plan.Store].
-func (s Plans) PutPlan(ctx context.Context, by store.Caller, p plan.Plan) error {
+// put stores a new or changed plan.
+func (s planStore) put(ctx context.Context, by store.Caller, p plan.Plan) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -51,18 +57,18 @@ func (s Plans) PutPlan(ctx context.Context, by store.Caller, p plan.Plan) error 
 	})
 }
 
-// ListPlans implements [plan.Store].
-func (s Plans) ListPlans(ctx context.Context) ([]plan.Plan, error) {
+// list returns all plans.
+func (s planStore) list(ctx context.Context) ([]plan.Plan, error) {
 	return kv.ReadAllJSON[plan.Plan](ctx, s.db, "listing plans", plans.Bucket)
 }
 
-// ListAssignments implements [plan.Store].
-func (s Plans) ListAssignments(ctx context.Context) ([]plan.Assignment, error) {
+// assignments returns the plans of all subjects.
+func (s planStore) assignments(ctx context.Context) ([]plan.Assignment, error) {
 	return kv.ReadAllJSON[plan.Assignment](ctx, s.db, "listing who has a plan", planAssignments.Bucket)
 }
 
-// DeletePlan implements [plan.Store].
-func (s Plans) DeletePlan(ctx context.Context, by store.Caller, id string) error {
+// delete removes a plan. It returns store.ErrRefused while the plan is assigned.
+func (s planStore) delete(ctx context.Context, by store.Caller, id string) error {
 	return s.db.Update(ctx, "removing the plan "+id, func(tx kv.Tx) error {
 		if _, err := tx.Get(plans.Bucket, []byte(id)); err != nil {
 			return err
@@ -82,8 +88,8 @@ func (s Plans) DeletePlan(ctx context.Context, by store.Caller, id string) error
 	})
 }
 
-// AssignPlan implements [plan.Store].
-func (s Plans) AssignPlan(ctx context.Context, by store.Caller, subject, id string) error {
+// assign assigns a plan to a subject and replaces its previous one; "" removes it.
+func (s planStore) assign(ctx context.Context, by store.Caller, subject, id string) error {
 	return s.db.Update(ctx, "giving a plan to "+subject, func(tx kv.Tx) error {
 		if err := kv.CheckID("subject", subject); err != nil {
 			return err
@@ -123,7 +129,7 @@ func planOf(r kv.Reader, user string, subjects []string) (u plan.Usage, counted 
 		}
 		u.Subject = subject
 		_, u.Ends = store.Monthly.Bounds(r.Now())
-		counted, err = kv.GetJSON[planMessages](r, "plan_messages", monthOf(u, user, r.Now()))
+		counted, err = kv.GetJSON[planMessages](r, messageBucket, monthOf(u, user, r.Now()))
 		if errors.Is(err, store.ErrNotFound) {
 			err = nil
 		}
@@ -137,8 +143,9 @@ func monthOf(u plan.Usage, user string, now time.Time) string {
 	return u.Counter(user) + "\x00" + now.UTC().Format("2006-01")
 }
 
-// FindPlan implements [plan.Store].
-func (s Plans) FindPlan(ctx context.Context, user string, subjects []string) (u plan.Usage, err error) {
+// find returns the plan of the first of the subjects that has one, with the user's use of it.
+// It returns store.ErrNotFound if none has one.
+func (s planStore) find(ctx context.Context, user string, subjects []string) (u plan.Usage, err error) {
 	err = s.db.View(ctx, "reading the plan of "+user, func(r kv.Reader) (err error) {
 		u, _, err = planOf(r, user, subjects)
 		return err
@@ -146,9 +153,10 @@ func (s Plans) FindPlan(ctx context.Context, user string, subjects []string) (u 
 	return u, err
 }
 
-// CountMessage implements [plan.Store].
-func (s Plans) CountMessage(ctx context.Context, user string, subjects []string, key string) error {
-	if _, err := s.FindPlan(ctx, user, subjects); errors.Is(err, store.ErrNotFound) {
+// count counts a message in the effective plan, once for each key. It returns a
+// [*plan.UsedUpError] if no message is left.
+func (s planStore) count(ctx context.Context, user string, subjects []string, key string) error {
+	if _, err := s.find(ctx, user, subjects); errors.Is(err, store.ErrNotFound) {
 		return nil // true of most messages
 	}
 	sum := sha256.Sum256([]byte(key))
@@ -171,19 +179,19 @@ func (s Plans) CountMessage(ctx context.Context, user string, subjects []string,
 		counted.Used++
 		counted.Keys = append(counted.Keys, mark)
 		counted.Keys = counted.Keys[max(0, len(counted.Keys)-maxPlanKeys):]
-		return kv.PutJSON(tx, "plan_messages", monthOf(u, user, tx.Now()), counted)
+		return kv.PutJSON(tx, messageBucket, monthOf(u, user, tx.Now()), counted)
 	})
 }
 
 // forgetMonths deletes the counts of past months.
 func forgetMonths(tx kv.Tx, counter string) error {
 	var gone [][]byte
-	err := tx.Each("plan_messages", []byte(counter+"\x00"), nil, func(k, _ []byte) error {
+	err := tx.Each(messageBucket, []byte(counter+"\x00"), nil, func(k, _ []byte) error {
 		gone = append(gone, bytes.Clone(k))
 		return nil
 	})
 	for _, k := range gone {
-		err = errors.Join(err, tx.Delete("plan_messages", k))
+		err = errors.Join(err, tx.Delete(messageBucket, k))
 	}
 	return err
 }

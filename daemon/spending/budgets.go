@@ -1,4 +1,4 @@
-package control
+package spending
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/control"
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp/policy"
@@ -22,9 +23,9 @@ type Budgets struct {
 	Store     store.Budgets
 	Users     store.Users
 	Directory *people.Directory
-	Projects  *Projects
+	Projects  *control.Projects
 	Config    store.Config
-	Providers *Providers
+	Providers *control.Providers
 	Servers   interface {
 		ListServers(ctx context.Context) ([]store.Server, error)
 	}
