@@ -104,6 +104,47 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
+// BenchmarkCollections is the reason why the embedded vectors are divided: it compares a
+// query of one collection of all tools with one of the nearest subjects.
+func BenchmarkCollections(b *testing.B) {
+	for _, n := range []int{undivided, 2_000, 12_000} {
+		servers, tools := large(n)
+		x := fill(b, Options{}, servers, tools)
+		snap := x.now.Load()
+		s := search{snap: snap, q: &Query{}}
+		var all *collection
+		for n, d := range snap.docs {
+			if v := snap.embedded.vector(d, uint32(n)); v != nil {
+				all, _ = all.with(uint32(n), v)
+			}
+		}
+		ask := func(b *testing.B, nearest func(v []float32) error) {
+			for i := 0; b.Loop(); i++ {
+				at := i * 7919 % len(snap.docs)
+				v := snap.embedded.vector(snap.docs[at], uint32(at))
+				if v == nil {
+					continue
+				}
+				if err := nearest(v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.Run(fmt.Sprintf("one/%d", n), func(b *testing.B) {
+			ask(b, func(v []float32) error {
+				_, _, err := all.nearest(context.Background(), v, 4*DefaultTopK)
+				return err
+			})
+		})
+		b.Run(fmt.Sprintf("subjects/%d", n), func(b *testing.B) {
+			ask(b, func(v []float32) error {
+				_, err := s.nearest(context.Background(), v, DefaultTopK)
+				return err
+			})
+		})
+	}
+}
+
 func BenchmarkReplace(b *testing.B) {
 	servers, tools := large(10_000)
 	x := fill(b, Options{}, servers, tools)

@@ -1,6 +1,9 @@
 package index
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // Share is the contribution of one signal to a tool's rank.
 type Share struct {
@@ -23,8 +26,10 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 	}
 	sc := x.scratch.Get().(*scratch)
 	defer x.scratch.Put(sc)
-	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
-	s.lexical(x)
+	s := search{snap: snap, q: q.limited(), w: &x.weights, sc: sc}
+	if s.candidates(context.Background(), x) != nil {
+		return nil // unreachable: the context is never cancelled
+	}
 	c := s.candidate(num)
 	scale := s.scale()
 	kinds := make(map[Signal]float64)
@@ -43,10 +48,7 @@ func (x *Index) Explain(q Query, toolID string) []Share {
 			out = append(out, Share{signal, scale[part] * c.parts[part]})
 		}
 	}
-	if v := snap.docs[num].vector; v != nil {
-		whole, sentences := s.requestVectors()
-		out = append(out, Share{Vector, s.w.vector * likeness(v[:], whole, sentences)})
-	}
+	out = append(out, Share{Vector, scale[byVector] * c.parts[byVector]})
 	return out
 }
 
@@ -58,9 +60,7 @@ func (s *search) candidate(num uint32) *candidate {
 			return &cands[i]
 		}
 	}
-	s.sc.cands = append(cands, candidate{num: num, doc: s.snap.docs[num]})
-	c := &s.sc.cands[len(s.sc.cands)-1]
-	c.parts[byWords] = float64(s.sc.score[num])
+	s.add(num)
 	s.signals()
 	return s.candidate(num)
 }

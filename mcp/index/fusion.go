@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -12,8 +11,7 @@ const (
 	rankOffset = 60 // for reciprocal rank fusion (Cormack, Clarke, Büttcher 2009)
 	denseDepth = 50
 
-	sampled  = 512 // tools sampled for the distribution of a request's cosines
-	witness  = 3   // number of first tools by words that are compared with the distribution
+	witness  = 3   // number of first tools by words that are compared with all cosines
 	doubt    = 2.4 // standard deviations: below this the model is ignored, from 1.5 times this on fully trusted
 	doubtOfN = 0.33
 
@@ -62,16 +60,33 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 	if !(share > 0) {
 		return nil // a setting of 0, or NaN
 	}
-	dense, err := s.scan(ctx, v, max(denseDepth, 2*s.q.TopK))
+	limit := max(denseDepth, 2*s.q.TopK)
+	var dense []near
+	var all spread
+	s.sc.cosine = slices.Grow(s.sc.cosine[:0], len(s.snap.docs))[:len(s.snap.docs)]
+	for i := range s.sc.cosine {
+		s.sc.cosine[i] = unknown
+	}
+	list, _, err := s.snap.model.nearest(ctx, v, math.MaxInt)
 	if err != nil {
 		return err
 	}
-	trust := s.trust(v)
+	for _, f := range list {
+		if int(f.num) >= len(s.snap.docs) || !s.snap.alive(f.num) {
+			continue
+		}
+		s.sc.cosine[f.num] = float32(f.cos)
+		all.add(f.cos)
+		if f.cos > 0 {
+			dense = s.insert(dense, f, limit)
+		}
+	}
+	trust := s.trust(all)
 	share = min(share, 1) * trust
 	for i := range s.sc.cands {
 		c := &s.sc.cands[i]
 		c.total = (1 - share) / float64(rankOffset+i+1)
-		if s.snap.vecs[c.num] == nil { // not embedded yet, or not embeddable: only its rank by words counts
+		if s.sc.cosine[c.num] == unknown { // not embedded yet, or not embeddable: only its rank by words counts
 			c.total += share / float64(rankOffset+i+1)
 		}
 	}
@@ -89,26 +104,28 @@ func (s *search) fuse(ctx context.Context, v []float32, share float64) error {
 		c.sure = trust * n.cos
 		c.total += share / float64(rankOffset+r+1)
 	}
-	slices.SortFunc(s.sc.cands, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.total, a.total), compareDocs(a.doc, b.doc))
-	})
+	s.sort()
 	return nil
 }
 
-// trust returns how far the ranking by v is trusted, 0 to 1.
-func (s *search) trust(v []float32) float64 {
+// unknown is the cosine of a tool without a vector.
+const unknown = -2
+
+// trust returns how far a ranking is trusted, 0 to 1, whose cosines with all tools are in
+// the scratch memory and are distributed like all.
+func (s *search) trust(all spread) float64 {
 	cands := s.sc.cands
 	if len(cands) == 0 || cands[0].cover < almostNothing {
 		return 1 // the words have no better ranking
 	}
-	mean, deviation, n := s.spread(v)
-	if n < 2 || deviation < 1e-4 {
+	mean, deviation := all.mean()
+	if all.n < 2 || deviation < 1e-4 {
 		return 0 // it rates every tool the same
 	}
 	sum, seen := 0.0, 0
-	for i := range cands[:min(len(cands), witness, 1+n/10)] {
-		if tv := s.snap.vecs[cands[i].num]; len(tv) == len(v) {
-			sum += float64(dot(v, tv))
+	for i := range cands[:min(len(cands), witness, 1+all.n/10)] {
+		if cos := s.sc.cosine[cands[i].num]; cos != unknown {
+			sum += float64(cos)
 			seen++
 		}
 	}
@@ -116,29 +133,24 @@ func (s *search) trust(v []float32) float64 {
 		return 0 // there is no witness
 	}
 	above := (sum/float64(seen) - mean) / deviation
-	limit := min(doubt, doubtOfN*math.Sqrt(float64(n))) // among few tools no larger deviation is possible
+	limit := min(doubt, doubtOfN*math.Sqrt(float64(all.n))) // among few tools no larger deviation is possible
 	return max(min(max(2*(above/limit-1), 0), 1), s.snap.space.record.note(above > 1.4*limit))
 }
 
-// spread returns mean and standard deviation of the cosines of v with up to sampled tools,
-// evenly spaced, and their number.
-func (s *search) spread(v []float32) (mean, deviation float64, n int) {
-	step := 1 + s.snap.live/sampled
-	sum, squares, i := 0.0, 0.0, 0
-	for _, sv := range s.snap.servers {
-		for _, num := range sv.docs {
-			if i++; i%step != 0 || len(s.snap.vecs[num]) != len(v) {
-				continue
-			}
-			c := float64(dot(v, s.snap.vecs[num]))
-			sum += c
-			squares += c * c
-			n++
-		}
-	}
-	if n == 0 {
-		return 0, 0, 0
-	}
-	mean = sum / float64(n)
-	return mean, math.Sqrt(max(0, squares/float64(n)-mean*mean)), n
+// spread is the distribution of a request's cosines with all tools.
+type spread struct {
+	n            int
+	sum, squares float64
+}
+
+func (d *spread) add(cos float64) {
+	d.n++
+	d.sum += cos
+	d.squares += cos * cos
+}
+
+// mean returns the mean and the standard deviation.
+func (d *spread) mean() (mean, deviation float64) {
+	mean = d.sum / float64(d.n)
+	return mean, math.Sqrt(max(0, d.squares/float64(d.n)-mean*mean))
 }

@@ -9,10 +9,16 @@
 // simple signals (signals.go). Each is a separate function with its rationale, and all
 // weights are in one place.
 //
-// chromem-go stores the tools' vectors (vectors.go). With the embedded embedder
-// (wordtable.go) they re-rank the candidates with a small weight, and are searched on their
-// own only if no word of the request matches. With a configured [Embedder] its vectors
-// dominate, and that ranking is fused with the lexical one.
+// chromem-go owns the tools' vectors, and every search asks it for the nearest ones
+// (vectors.go). With the embedded embedder (wordtable.go) they join the candidates, and the
+// cosine is one of the signals. With a configured [Embedder] its vectors dominate, and that
+// ranking is fused with the lexical one (fusion.go).
+//
+// chromem-go compares a request with every vector of a collection, in 0.15 µs each: at 12,000
+// tools 1.8 ms, where the rest of a search takes 0.2 (BenchmarkCollections). So above
+// [undivided] tools the embedded vectors are divided into collections by subject, and a
+// search asks the nearest ones, 0.15 ms. A configured embedder takes far longer to embed the
+// request, so that its vectors are in one collection.
 //
 // # Snapshots
 //
@@ -148,7 +154,7 @@ func New(o Options) *Index {
 		x.learned = func() bool { return true }
 	}
 	x.scratch.New = func() any { return new(scratch) }
-	x.now.Store(&snapshot{space: new(space)})
+	x.now.Store(&snapshot{space: new(space), embedded: newEmbedded(false)})
 	x.vectors.start(x, o)
 	return x
 }

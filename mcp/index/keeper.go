@@ -249,7 +249,7 @@ func (k *keeper) fill(ctx context.Context, e *space) error {
 		for _, sv := range snap.servers {
 			for _, n := range sv.docs {
 				d := snap.docs[n]
-				if same && snap.vecs[n] != nil {
+				if same && snap.hasVector(n) {
 					continue
 				}
 				if _, ok := have[keyOf(d)]; !ok && e.embedder != nil {
@@ -310,7 +310,7 @@ func (k *keeper) embed(ctx context.Context, e *space, docs []*doc, have map[stri
 		}
 		fresh := make(map[string][]float32, n)
 		for i, key := range keys[:n] {
-			if !good(vecs[i]) {
+			if !e.fits(vecs[i]) {
 				have[key] = nil
 				k.bad = append(k.bad, key)
 				k.log.Warn("dropped an unusable vector", "model", e.embedder.Model(), "dims", len(vecs[i]))
@@ -344,7 +344,7 @@ func (k *keeper) cached(ctx context.Context, e *space, keys []string, have map[s
 			k.log.Warn("reading cached vectors failed", "model", model, "err", err)
 		}
 		for _, key := range keys[:n] {
-			if v := got[key]; good(v) && (e.fresh == nil || e.fresh[key]) {
+			if v := got[key]; e.fits(v) && (e.fresh == nil || e.fresh[key]) {
 				have[key] = v
 			} else {
 				rest = append(rest, key)
@@ -370,26 +370,19 @@ func (k *keeper) publish(snap *snapshot, e *space, have map[string][]float32) bo
 	next := *snap
 	same := snap.space == e
 	next.space = e
-	next.vecs = nil
-	if e.embedder != nil {
-		next.vecs = make([][]float32, len(snap.docs), cap(snap.docs))
+	if !same {
+		next.model, next.has = nil, make([]uint64, len(snap.gone))
 	}
-	if same {
-		copy(next.vecs, snap.vecs)
-	}
+	next.has = slices.Clone(next.has)
 	filled := map[string]time.Time{}
-	next.shelves = slices.Clone(snap.shelves)
-	for i := range next.shelves {
-		changed, first := !same, i*shelfSize
-		for n := first; n < min(first+shelfSize, len(next.vecs)); n++ {
-			if next.vecs[n] == nil && snap.alive(uint32(n)) {
-				if next.vecs[n] = have[keyOf(snap.docs[n])]; next.vecs[n] != nil {
-					changed, filled[snap.docs[n].about.name] = true, time.Now()
+	for _, sv := range snap.servers {
+		for _, n := range sv.docs {
+			if d := snap.docs[n]; e.embedder != nil && !next.hasVector(n) {
+				if v := have[keyOf(d)]; v != nil {
+					next.setVector(n, v)
+					filled[sv.about.name] = time.Now()
 				}
 			}
-		}
-		if changed {
-			next.shelves[i] = newShelf(&next, first)
 		}
 	}
 	x.now.Store(&next)
@@ -429,9 +422,11 @@ func (k *keeper) query(ctx context.Context, e Embedder, text string) ([]float32,
 // active; a text without a usable vector never gets one.
 func (x *Index) Vectors() (model string, have, tools int) {
 	snap := x.now.Load()
-	for n := range snap.docs {
-		if snap.alive(uint32(n)) && snap.vector(uint32(n)) != nil {
-			have++
+	for _, sv := range snap.servers {
+		for _, n := range sv.docs {
+			if snap.hasVector(n) {
+				have++
+			}
 		}
 	}
 	return snap.space.model(), have, snap.live

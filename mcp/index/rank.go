@@ -23,8 +23,10 @@ type scratch struct {
 	terms   []term    // terms set in factor
 	kept    []uint32
 	cands   []candidate
+	sorted  []candidate
 	rarity  []float64 // idf by the number of tools that have a word, 0 if not computed yet
 	of      int       // the number of tools for which rarity is valid
+	cosine  []float32 // by doc number, of a configured embedder
 }
 
 // candidate is one tool that may be returned.
@@ -64,23 +66,30 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	case snap.live == 0:
 		return Answer{Note: "No tools are indexed yet."}, nil
 	}
-	if q.TopK <= 0 {
-		q.TopK = DefaultTopK
-	}
-	q.TopK = min(q.TopK, MaxTopK)
-
 	sc := x.scratch.Get().(*scratch)
 	defer x.scratch.Put(sc)
-	s := search{snap: snap, q: &q, w: &x.weights, sc: sc}
+	s := search{snap: snap, q: q.limited(), w: &x.weights, sc: sc}
 	if q.Weigh != nil {
 		s.w = x.weights.weighed(q.Weigh)
 	}
-	s.lexical(x)
-	a, err := x.finish(ctx, &s)
+	err := s.candidates(ctx, x)
+	var a Answer
+	if err == nil {
+		a, err = x.finish(ctx, &s)
+	}
 	if err != nil {
 		return Answer{}, fmt.Errorf("searching tools: %w", err)
 	}
 	return a, nil
+}
+
+// limited returns the query with a valid TopK.
+func (q Query) limited() *Query {
+	if q.TopK <= 0 {
+		q.TopK = DefaultTopK
+	}
+	q.TopK = min(q.TopK, MaxTopK)
+	return &q
 }
 
 // search is one search in progress.
@@ -91,11 +100,14 @@ type search struct {
 	sc       *scratch
 	req      request
 	concepts []concept
-	asked    float64 // total weight of the request's words
+	asked    float64     // total weight of the request's words
+	whole    []float32   // the request's embedded vector
+	parts    [][]float32 // the same of each sentence if there are several
 }
 
-// lexical makes the best tools by words candidates and computes their signals.
-func (s *search) lexical(x *Index) {
+// candidates makes the best tools by words and the nearest by embedded vectors candidates
+// and computes their signals.
+func (s *search) candidates(ctx context.Context, x *Index) error {
 	s.req = parse(s.q.Text)
 	s.sc.reset(len(s.snap.docs), len(s.snap.lists), s.snap.live)
 	s.concepts = s.resolve()
@@ -104,8 +116,12 @@ func (s *search) lexical(x *Index) {
 	}
 	s.words()
 	s.pick()
+	if err := s.addNearest(ctx); err != nil {
+		return err
+	}
 	s.signals()
 	s.votes(&x.memory, x.learned())
+	return nil
 }
 
 // reset allocates room for n docs and clears the entries that the last search set.
@@ -194,52 +210,32 @@ func (s *search) pick() {
 	}
 }
 
-// front returns the n best tools by words, unfiltered.
+// front returns at least n of the best tools by words, unfiltered, in no order.
 func (s *search) front(n int) []uint32 {
-	score, docs := s.sc.score, s.snap.docs
-	worse := func(a, b uint32) bool {
-		return score[a] < score[b] || score[a] == score[b] && compareDocs(docs[a], docs[b]) > 0
-	}
-	heap := make([]uint32, 0, n)
+	score := s.sc.score
+	top := float32(0)
 	for _, d := range s.sc.touched {
-		if len(heap) < n {
-			heap = append(heap, d)
-			up(heap, worse)
-		} else if worse(heap[0], d) {
-			heap[0] = d
-			down(heap, worse)
+		top = max(top, score[d])
+	}
+	if top <= 0 {
+		return s.sc.touched
+	}
+	var counts [1 << 12]int
+	step := func(d uint32) int { return int(max(0, score[d]/top) * float32(len(counts)-1)) }
+	for _, d := range s.sc.touched {
+		counts[step(d)]++
+	}
+	least := len(counts) - 1
+	for sum := counts[least]; sum < n && least > 0; sum += counts[least] {
+		least--
+	}
+	out := make([]uint32, 0, 2*n)
+	for _, d := range s.sc.touched {
+		if step(d) >= least {
+			out = append(out, d)
 		}
 	}
-	return heap
-}
-
-// up and down keep the worst element at the root of a binary heap.
-func up(h []uint32, worse func(a, b uint32) bool) {
-	for i := len(h) - 1; i > 0; {
-		p := (i - 1) / 2
-		if !worse(h[i], h[p]) {
-			return
-		}
-		h[i], h[p] = h[p], h[i]
-		i = p
-	}
-}
-
-func down(h []uint32, worse func(a, b uint32) bool) {
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= len(h) {
-			return
-		}
-		if c+1 < len(h) && worse(h[c+1], h[c]) {
-			c++
-		}
-		if !worse(h[c], h[i]) {
-			return
-		}
-		h[i], h[c] = h[c], h[i]
-		i = c
-	}
+	return out
 }
 
 // take makes the best limit of nums that the filters accept candidates.
@@ -283,6 +279,7 @@ func (s *search) signals() {
 	}
 	s.serverShares()
 	s.bestSentences()
+	s.likenesses()
 }
 
 // scale returns the factor of each part: its weight divided by the best candidate's value.
@@ -314,9 +311,26 @@ func (s *search) order() {
 			c.total += w * c.parts[p]
 		}
 	}
-	slices.SortFunc(cands, func(a, b candidate) int {
+	s.sort()
+}
+
+// sort sorts the candidates by their totals. It moves each only once, because they are
+// large.
+func (s *search) sort() {
+	sc := s.sc
+	sc.kept = sc.kept[:0]
+	for i := range sc.cands {
+		sc.kept = append(sc.kept, uint32(i))
+	}
+	slices.SortFunc(sc.kept, func(i, j uint32) int {
+		a, b := &sc.cands[i], &sc.cands[j]
 		return cmp.Or(cmp.Compare(b.total, a.total), compareDocs(a.doc, b.doc))
 	})
+	sc.sorted = sc.sorted[:0]
+	for _, i := range sc.kept {
+		sc.sorted = append(sc.sorted, sc.cands[i])
+	}
+	sc.cands, sc.sorted = sc.sorted, sc.cands
 }
 
 // answer copies the first candidates to Hits if one of them fits, and to Near otherwise. A

@@ -76,6 +76,7 @@ type reader struct {
 	verbs   map[string]action // actions of the words seen in names
 	mean    averager
 	meaning bool // the current text is also part of the vector
+	words   []posting
 }
 
 // meant reads s into field f and into the vector.
@@ -104,8 +105,8 @@ func (r *reader) text(s string, f field) {
 	r.split.split(s)
 }
 
-// tool reads one tool.
-func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
+// tool reads one tool. It also returns the embedded vector, or nil.
+func (r *reader) tool(t store.Tool, a *about, sum uint64) (*doc, []float32) {
 	r.tally.reset()
 	d := &doc{name: t.Name, description: t.Description, about: a, sum: sum}
 	r.meant(t.Name, inName)
@@ -130,13 +131,25 @@ func (r *reader) tool(t store.Tool, a *about, sum uint64) *doc {
 		}
 	}
 	d.title = t.Title
-	d.words = make([]posting, 0, len(r.tally.terms)+int(d.named))
+	d.words = r.allocate(len(r.tally.terms) + int(d.named))
 	d.words = r.weigh(d.words)
 	for _, t := range r.tally.terms[:d.named] { // the terms read first
 		d.words = append(d.words, posting(t))
 	}
-	d.vector = r.mean.vector()
-	return d
+	v := r.mean.vector()
+	d.subject = subjectOf(v)
+	return d, v
+}
+
+// allocate returns an empty slice with capacity n. The words of several tools share an
+// allocation, because one for each would be rounded up.
+func (r *reader) allocate(n int) []posting {
+	if cap(r.words)-len(r.words) < n {
+		r.words = make([]posting, 0, max(n, 4096))
+	}
+	at := len(r.words)
+	r.words = r.words[:at+n]
+	return r.words[at : at : at+n]
 }
 
 // weigh appends the weight of each counted word: BM25F without the idf.

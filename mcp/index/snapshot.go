@@ -33,12 +33,12 @@ type list struct {
 type doc struct {
 	name, title, description string // the original strings
 	about                    *about
-	sum                      uint64              // checksum of the definition, to detect changes
-	vector                   *[tableDims]float32 // the embedded vector; nil if the tool has no known word
-	words                    []posting           // terms followed by nameTerms, because a separate slice costs as much as its words
-	named                    uint8               // how many of them are nameTerms
+	sum                      uint64    // checksum of the definition, to detect changes
+	words                    []posting // terms followed by nameTerms, because a separate slice costs as much as its words
+	named                    uint8     // how many of them are nameTerms
 	action                   action
 	number                   number
+	subject                  uint16 // of its embedded vector
 }
 
 // terms returns every term (instead of the doc number) with its weight, sorted.
@@ -75,14 +75,16 @@ type server struct {
 // snapshot is the state of the index at one moment.
 type snapshot struct {
 	words   words
-	lists   []*list     // by term
-	docs    []*doc      // by number; removed ones stay until the next compaction
-	gone    []uint64    // a bit for each removed doc
-	vecs    [][]float32 // by number, of a configured embedder; nil if there is none
-	shelves []*shelf    // vectors of shelfSize numbers each; nil if there are none
+	lists   []*list  // by term
+	docs    []*doc   // by number; removed ones stay until the next compaction
+	gone    []uint64 // a bit for each removed doc
 	live    int
 	servers []*server // by name
-	space   *space    // of the vectors; nil before the first
+
+	embedded embedded
+	space    *space      // of the active vectors
+	model    *collection // vectors of a configured embedder; nil if there are none
+	has      []uint64    // a bit for each doc with a vector in model
 }
 
 func (s *snapshot) alive(d uint32) bool { return s.gone[d/64]>>(d%64)&1 == 0 }
@@ -106,22 +108,24 @@ func (s *snapshot) find(id string) (uint32, bool) {
 	if sv == nil {
 		return 0, false
 	}
-	i, ok := slices.BinarySearchFunc(sv.docs, tool, func(n uint32, name string) int { return strings.Compare(s.docs[n].name, name) })
+	return s.tool(sv, tool)
+}
+
+// tool returns the number of a server's tool.
+func (s *snapshot) tool(sv *server, name string) (uint32, bool) {
+	i, ok := slices.BinarySearchFunc(sv.docs, name, func(n uint32, name string) int { return strings.Compare(s.docs[n].name, name) })
 	if !ok {
 		return 0, false
 	}
 	return sv.docs[i], true
 }
 
-// vector returns the vector of a number, or nil.
-func (s *snapshot) vector(n uint32) []float32 {
-	switch v := s.docs[n].vector; {
-	case s.space.embedder != nil:
-		return s.vecs[n]
-	case v != nil:
-		return v[:]
+// hasVector reports whether the doc with that number has a vector of the active model.
+func (s *snapshot) hasVector(n uint32) bool {
+	if s.space.embedder == nil {
+		return s.docs[n].subject != noSubject
 	}
-	return nil
+	return s.has[n/64]>>(n%64)&1 == 1
 }
 
 // df returns the number of tools that have the term.
@@ -146,7 +150,7 @@ func (x *Index) beginLocked() *update {
 	old := x.now.Load()
 	u := &update{snapshot: *old, old: old, vocab: x.vocab, read: &x.read}
 	u.lists = slices.Clone(old.lists)
-	u.gone = slices.Clone(old.gone)
+	u.gone, u.has = slices.Clone(old.gone), slices.Clone(old.has)
 	u.servers = slices.Clone(old.servers)
 	u.read.vocab = x.vocab
 	return u
@@ -157,7 +161,7 @@ func (x *Index) publishLocked(u *update) {
 	if dead := len(u.docs) - u.live; dead > 64 && dead > u.live/2 {
 		u.compact()
 	}
-	u.shelve()
+	u.divide()
 	x.vocab = u.vocab
 	u.words = u.vocab.view()
 	next := u.snapshot
@@ -195,10 +199,8 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 			doc := *u.docs[d]
 			doc.about = next.about
 			u.drop(d)
-			n := u.add(&doc)
-			if u.vecs != nil {
-				u.vecs[n] = u.vecs[d]
-			}
+			n := u.add(&doc, u.embedded.vector(&doc, d))
+			u.setVector(n, u.model.vector(d))
 			next.docs = append(next.docs, n)
 		default:
 			if had {
@@ -207,7 +209,8 @@ func (u *update) replace(sv store.Server, tools []store.Tool) {
 			if u.live >= maxDocs-1 {
 				continue
 			}
-			next.docs = append(next.docs, u.add(u.read.tool(t, next.about, sum)))
+			doc, vector := u.read.tool(t, next.about, sum)
+			next.docs = append(next.docs, u.add(doc, vector))
 		}
 		delete(old, t.Name)
 	}
@@ -234,26 +237,35 @@ func (u *update) remove(name string) {
 	u.servers = slices.Delete(u.servers, i, i+1)
 }
 
-// add adds the doc and returns its number.
-func (u *update) add(d *doc) uint32 {
+// add adds the doc with its embedded vector and returns its number.
+func (u *update) add(d *doc, v []float32) uint32 {
 	n := uint32(len(u.docs))
 	u.docs = append(u.docs, d)
-	if u.space.embedder != nil {
-		u.vecs = append(u.vecs, nil)
-	}
 	if int(n/64) == len(u.gone) {
-		u.gone = append(u.gone, 0)
+		u.gone, u.has = append(u.gone, 0), append(u.has, 0)
 	}
+	u.embedded.add(d, n, v)
 	for _, p := range d.terms() {
 		l := u.own(p.doc())
 		if n := len(l.posts); n == cap(l.posts) { // append would leave a quarter of all lists unused
-			l.posts = append(make([]posting, 0, n+n/8+1), l.posts...)
+			l.posts = append(make([]posting, 0, n+n/32+1), l.posts...)
 		}
 		l.posts = append(l.posts, posting(n<<8|p.impact()))
 		l.live++
 	}
 	u.live++
 	return n
+}
+
+// setVector adds the vector of a configured embedder, if it is not nil.
+func (s *snapshot) setVector(n uint32, v []float32) {
+	if v == nil {
+		return
+	}
+	var ok bool
+	if s.model, ok = s.model.with(n, v); ok {
+		s.has[n/64] |= 1 << (n % 64)
+	}
 }
 
 // drop marks the doc with that number as removed.
@@ -303,7 +315,7 @@ func (u *update) compact() {
 		}
 		return out
 	}
-	u.snapshot = snapshot{space: from.space}
+	u.snapshot = snapshot{space: from.space, embedded: newEmbedded(from.live > undivided)}
 	u.old = new(snapshot) // no memory is shared with it
 	for _, s := range from.servers {
 		a := *s.about
@@ -321,10 +333,8 @@ func (u *update) compact() {
 			for i, p := range d.nameTerms() {
 				d.nameTerms()[i] = posting(renamed[p])
 			}
-			m := u.add(&d)
-			if u.vecs != nil {
-				u.vecs[m] = from.vecs[n]
-			}
+			m := u.add(&d, from.embedded.vector(&d, n))
+			u.setVector(m, from.model.vector(n))
 			next.docs = append(next.docs, m)
 		}
 		u.servers = append(u.servers, next)

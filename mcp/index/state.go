@@ -57,7 +57,7 @@ func (x *Index) State() State {
 			one.Filled = k.filled[sv.about.name]
 		}
 		for _, n := range sv.docs {
-			has := snap.vector(n) != nil
+			has := snap.hasVector(n)
 			if has {
 				one.Embedded++
 			}

@@ -376,17 +376,15 @@ func TestBadVectors(t *testing.T) {
 	if !good([]float32{1e-30, 1e-30}) || !good([]float32{1e30, 1e30}) {
 		t.Error("tiny and huge vectors are good")
 	}
-	snap := &snapshot{gone: []uint64{1 << 4, 0}, space: &space{embedder: uncomparable{}}}
-	for _, v := range [][]float32{{1, 0}, nil, {1, 0, 0}, {0, 1}, {1, 0}, shelfSize: nil} {
-		snap.docs = append(snap.docs, &doc{})
-		snap.vecs = append(snap.vecs, v)
+	var c *collection
+	for n, v := range [][]float32{{1, 0}, {1, 0, 0}, {0, 1}} {
+		var ok bool
+		if c, ok = c.with(uint32(n), v); ok != (n != 1) {
+			t.Errorf("vector %d of the collection: %v", n, ok)
+		}
 	}
-	s := newShelf(snap, 0)
-	if s == nil || s.count != 2 || s.dims != 2 {
-		t.Fatalf("shelf %+v, want the two vectors of the first length of tools that are there", s)
-	}
-	if s := newShelf(snap, shelfSize); s != nil {
-		t.Errorf("a shelf without vectors: %+v", s)
+	if list, all, err := c.nearest(t.Context(), []float32{0.8, 0.6}, 9); err != nil || !all || len(list) != 2 || list[0].num != 0 || list[1].num != 2 || c.vector(1) != nil || !slices.Equal(c.vector(2), []float32{0, 1}) {
+		t.Errorf("the collection returns %v, %v, %v", list, all, err)
 	}
 }
 
@@ -437,7 +435,7 @@ func TestWordTable(t *testing.T) {
 		t.Errorf("a word that is not there is at %d", r)
 	}
 	var e averager
-	vector := func(text string) *[tableDims]float32 {
+	vector := func(text string) []float32 {
 		e.begin()
 		sp := splitter{word: e.add}
 		sp.split(text)
@@ -445,11 +443,11 @@ func TestWordTable(t *testing.T) {
 	}
 	one := vector("archive the project")
 	texts := []string{"store the projects", "bake bread with yeast"}
-	alike, unlike := dot(one[:], vector(texts[0])[:]), dot(one[:], vector(texts[1])[:])
+	alike, unlike := dot(one, vector(texts[0])), dot(one, vector(texts[1]))
 	if alike < 0.35 || unlike > 0.1 {
 		t.Errorf("alike %.2f, unlike %.2f", alike, unlike)
 	}
-	if again := vector("archive the project"); *again != *one {
+	if again := vector("archive the project"); !slices.Equal(again, one) {
 		t.Error("a vector depends on what was read before")
 	}
 	for _, text := range []string{"", "北京天气预报", "xyzzyq"} {
@@ -474,44 +472,100 @@ func TestNoWordMeets(t *testing.T) {
 	}
 }
 
-// A scan finds every tool that is there, once, and none that is gone, however
-// the numbers lie in the collections.
-func TestScanFindsAll(t *testing.T) {
-	servers, tools := large(4 * shelfSize)
-	x := fill(t, Options{}, servers, tools)
-	check := func(when string) {
+// TestEverySearchAsksVectors: a tool that shares no word with the request is found by its
+// vector beside one that does.
+func TestEverySearchAsksVectors(t *testing.T) {
+	x := New(Options{})
+	t.Cleanup(x.Close)
+	replace(t, x, "garage", []store.Tool{tool("garage", "find_car", "Finds a vehicle on a road"), tool("garage", "bake_bread", "Bakes bread with yeast")})
+	for _, e := range []Embedder{nil, &meaning{name: "m", dims: 8, err: errors.New("service down")}} {
+		if err := x.SetEmbedder(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		a := must(x.Search(t.Context(), Query{Text: "automobiles driving on the highway, and a yeast"}))
+		if len(a.Hits) != 2 || a.Hits[0].Tool.Name != "bake_bread" && a.Hits[1].Tool.Name != "bake_bread" {
+			t.Errorf("with the embedder %v: %+v", e, a)
+		}
+	}
+}
+
+// TestCollections: after any update, every tool is found once by its own vector, and no
+// removed one, however the vectors are divided.
+func TestCollections(t *testing.T) {
+	servers, tools := large(2 * undivided)
+	x := New(Options{})
+	t.Cleanup(x.Close)
+	check := func(when string, divided bool) {
 		t.Helper()
 		snap := x.now.Load()
 		s := search{snap: snap, q: &Query{}}
-		v := unit(slices.Repeat([]float32{1}, tableDims))
-		var got, want []uint32
-		for _, n := range must(s.scan(t.Context(), v, maxDocs)) {
-			got = append(got, n.num)
-		}
-		for n := range uint32(len(snap.docs)) {
-			if snap.alive(n) && snap.vector(n) != nil && dot(v, snap.vector(n)) > 0 {
-				want = append(want, n)
-			}
-		}
-		slices.Sort(got)
-		if len(want) < 10 || !slices.Equal(got, want) {
-			t.Errorf("%s, of %d tools (%d numbers) a scan finds %d, want %d", when, snap.live, len(snap.docs), len(got), len(want))
-		}
+		asked := 0
 		for _, sv := range snap.servers {
 			for _, n := range sv.docs {
-				if num, ok := snap.find(snap.docs[n].tool().ID()); !ok || num != n {
-					t.Errorf("%s, find(%s) = %d, %v, want %d", when, snap.docs[n].name, num, ok, n)
+				d := snap.docs[n]
+				if num, ok := snap.find(d.tool().ID()); !ok || num != n {
+					t.Errorf("%s, find(%s) = %d, %v, want %d", when, d.name, num, ok, n)
+				}
+				v := snap.embedded.vector(d, n)
+				if (v != nil) != snap.hasVector(n) {
+					t.Errorf("%s, %s has the vector %v", when, d.name, v)
+				}
+				if v == nil {
+					continue
+				}
+				asked++
+				itself := 0
+				for _, f := range must(s.nearest(t.Context(), v, MaxTopK)) {
+					if f.num == n && f.cos > 0.999 {
+						itself++
+					}
+					if !snap.alive(f.num) {
+						t.Errorf("%s, the removed tool %d is found", when, f.num)
+					}
+				}
+				if itself != 1 {
+					t.Errorf("%s, %s %s is found %d times", when, sv.about.name, d.name, itself)
 				}
 			}
 		}
+		if asked < 100 || snap.embedded.divided != divided {
+			t.Errorf("%s, %d tools have a vector, divided is %v", when, asked, snap.embedded.divided)
+		}
 	}
-	check("at first")
+	for i, s := range servers {
+		replace(t, x, s.Name, tools[s.Name])
+		if i == 30 {
+			check("with a few servers", false)
+		}
+	}
+	check("with all servers", true)
 	x.Remove(servers[1].Name)
-	check("after a server went")
+	check("after a removed server", true)
 	replace(t, x, servers[0].Name, append(slices.Clone(tools[servers[0].Name][1:]), tool("", "open_door", "Opens the door of a garage")))
-	check("after a server changed")
+	check("after a changed server", true)
 	for _, s := range servers[:len(servers)*2/3] {
 		x.Remove(s.Name)
 	}
-	check("after most went")
+	check("after most were removed", false)
+}
+
+// TestNarrowAccess: a caller who sees only the tools that are far from the request gets the
+// nearest of those.
+func TestNarrowAccess(t *testing.T) {
+	servers, tools := large(undivided)
+	x := fill(t, Options{}, servers, tools)
+	snap := x.now.Load()
+	s := search{snap: snap, q: &Query{}}
+	v := snap.embedded.vector(snap.docs[0], 0)
+	all := must(s.nearest(t.Context(), v, maxDocs))
+	if len(all) < 30 {
+		t.Fatalf("only %d tools are near", len(all))
+	}
+	far := all[len(all)-DefaultTopK-2:]
+	s.q.Keep = func(t store.Tool) bool {
+		return slices.ContainsFunc(far, func(f near) bool { return snap.docs[f.num].tool().ID() == t.ID() })
+	}
+	if got := must(s.nearest(t.Context(), v, DefaultTopK)); !slices.Equal(got, far[:DefaultTopK]) {
+		t.Errorf("nearest returns %v, want %v", got, far[:DefaultTopK])
+	}
 }

@@ -141,14 +141,14 @@ func (e *averager) add(w string) {
 
 // vector returns the unit vector of the texts, or nil if they contain no known word. A word
 // counts once per text that contains it.
-func (e *averager) vector() *[tableDims]float32 {
-	v := new([tableDims]float32)
+func (e *averager) vector() []float32 {
+	v := make([]float32, tableDims)
 	for _, r := range e.order {
-		commonWords().add(v[:], r, float64(e.seen[r].count)*common/(common+zipf/float64(r+zipfStart)))
+		commonWords().add(v, r, float64(e.seen[r].count)*common/(common+zipf/float64(r+zipfStart)))
 		e.seen[r] = seenWord{}
 	}
 	e.order, e.text = e.order[:0], 0
-	if !good(v[:]) {
+	if !good(v) {
 		return nil
 	}
 	return v
