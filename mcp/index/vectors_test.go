@@ -477,12 +477,12 @@ func TestNoWordMeets(t *testing.T) {
 func TestEverySearchAsksVectors(t *testing.T) {
 	x := New(Options{})
 	t.Cleanup(x.Close)
-	replace(t, x, "garage", []store.Tool{tool("garage", "find_car", "Finds a vehicle on a road"), tool("garage", "bake_bread", "Bakes bread with yeast")})
+	replace(t, x, "kitchen", []store.Tool{tool("kitchen", "catch_fish", "Catches fish in the river"), tool("kitchen", "bake_bread", "Bakes bread with yeast")})
 	for _, e := range []Embedder{nil, &meaning{name: "m", dims: 8, err: errors.New("service down")}} {
 		if err := x.SetEmbedder(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
-		a := must(x.Search(t.Context(), Query{Text: "automobiles driving on the highway, and a yeast"}))
+		a := must(x.Search(t.Context(), Query{Text: "trout and salmon with yeast"}))
 		if len(a.Hits) != 2 || a.Hits[0].Tool.Name != "bake_bread" && a.Hits[1].Tool.Name != "bake_bread" {
 			t.Errorf("with the embedder %v: %+v", e, a)
 		}
