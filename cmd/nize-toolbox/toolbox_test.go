@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"image/png"
 	"net/http"
@@ -441,4 +442,37 @@ func FuzzPlacesAndUnits(f *testing.F) {
 			_, _ = parseTime(at, p.loc, noon)
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "write the tools that the evaluation of discovery uses")
+
+// TestEvaluated keeps the tools that mcp/index/eval measures like those of this server.
+func TestEvaluated(t *testing.T) {
+	session := connect(t, testBox(t), nil)
+	res, err := session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	lines := json.NewEncoder(&want)
+	lines.SetEscapeHTML(false)
+	for _, tool := range res.Tools {
+		err := lines.Encode(map[string]any{"id": "toolbox/" + tool.Name, "server": "toolbox", "name": tool.Name, "description": tool.Description, "input_schema": tool.InputSchema})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join("..", "..", "mcp", "index", "eval", "testdata", "toolbox", "tools.jsonl")
+	if *update {
+		if err := os.WriteFile(file, want.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
+		t.Errorf("the evaluated tools are older than this server's (-update writes them): -want +got\n%s", diff)
+	}
 }

@@ -1,6 +1,9 @@
 package index
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // expansion is one term that represents a word of the request.
 type expansion struct {
@@ -50,7 +53,9 @@ func (s *search) resolve() []concept {
 		if a.literal {
 			c.weight = w.value
 		}
-		c.rarity = c.weight * rarity(a.word, a.english)
+		if _, place := places[a.word]; !place && strings.Trim(a.word, "0123456789") != "" { // a number or a place names no tool
+			c.rarity = c.weight * rarity(a.word, a.english)
+		}
 		own, known := snap.words.find(a.word)
 		known = known && snap.df(own) > 0
 		if known {

@@ -12,9 +12,13 @@ import "math"
 // weight of the logarithm of [search.mostSaid] is among the others, in [tuned].
 const (
 	fitWords = 10.0 // for the share of the request that the tool's heaviest fields contain
-	fitNone  = -7.7
+	fitNone  = -7.75
 	fitDepth = 5 // number of first tools that are examined
 )
+
+// fitValues limits the weight of all values relative to the rest: a long text to be sent or
+// kept says nothing about the tool.
+const fitValues = 0.5
 
 // fitVerb is the factor for the rarity of an action verb: "create" names the action and not
 // the object, and nearly every toolbox has a tool that creates something.
@@ -40,10 +44,15 @@ func rarity(word string, english []string) float64 {
 // fit returns the probability, 0 to 1, that a candidate does what the request asks for.
 // said is [search.mostSaid].
 func (s *search) fit(c *candidate, said float64) float64 {
-	words, all, broken := 0.0, 0.0, s.broken(c)
+	var plain, values struct{ words, all float64 }
+	broken := s.broken(c)
 	for i := range s.concepts {
 		k := &s.concepts[i]
-		all += k.rarity
+		sum := &plain
+		if k.literal {
+			sum = &values
+		}
+		sum.all += k.rarity
 		if broken>>i&1 == 1 {
 			continue
 		}
@@ -53,8 +62,13 @@ func (s *search) fit(c *candidate, said float64) float64 {
 				best = max(best, k.terms[j].factor*float64(c.doc.terms()[at].impact())/impactSteps)
 			}
 		}
-		words += k.rarity * best
+		sum.words += k.rarity * best
 	}
+	share := 1.0
+	if most := plain.all * fitValues; most > 0 && values.all > most {
+		share = most / values.all
+	}
+	words, all := plain.words+share*values.words, plain.all+share*values.all
 	if all == 0 {
 		return 0
 	}

@@ -3,7 +3,8 @@
 // # How a request is answered
 //
 // The ranking is primarily lexical. [parse] splits the request into words and separates
-// values from the rest; the words, their synonyms and their corrected typos become
+// values from the rest. It adds the words that calculators and converters use for themselves
+// if the request contains a sum or a measurement (quantity.go). The words, their synonyms and their corrected typos become
 // concepts; BM25F over name, title, description, parameters and server ranks every tool
 // that contains one of them (rank.go). The best candidates are then re-ranked by a few
 // simple signals (signals.go). Each is a separate function with its rationale, and all

@@ -197,6 +197,8 @@ recommend suggestion suggest recommendation advice
 trend trending popular
 popular top best
 random arbitrary
+roll throw toss
+note jot remember memo
 latest recent newest current last
 near nearby local close around
 seo keyword ranking

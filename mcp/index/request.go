@@ -41,7 +41,11 @@ func parse(text string) request {
 	if len(text) > maxRequest {
 		text = text[:maxRequest] // a character cut in half is dropped
 	}
+	p.reading = quantities(text)
 	p.text(text)
+	if p.reading.converts {
+		p.add(asked{word: "convert", english: []string{"conversion"}})
+	}
 	if p.req.action == actUnknown && question(text) {
 		p.req.action = actRead
 	}
@@ -60,11 +64,15 @@ type parser struct {
 	literal  bool
 	keepStop bool
 	sentence uint32
+	reading  reading
 	last     int // index+1 of the previous word in the same phrase, 0 if none
 }
 
 // text reads the request token by token.
 func (p *parser) text(s string) {
+	size := len(s)
+	was := p.literal
+	defer func() { p.literal = was }()
 	for s != "" {
 		switch c := s[0]; {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
@@ -87,13 +95,67 @@ func (p *parser) text(s string) {
 		if q := strings.IndexAny(s[1:end], "\"`<{"); q >= 0 {
 			end = q + 1
 		}
-		p.token(s[:end])
+		if n := p.dictation(s); n > 0 {
+			p.literal, s = true, s[n:]
+			continue
+		}
+		if introduces(s[:end]) {
+			p.token(s[:end])
+			p.literal, s = true, s[end:]
+			continue
+		}
+		if means, ok := p.reading.at[size-len(s)]; ok {
+			p.implied(means)
+		} else {
+			p.token(s[:end])
+		}
 		if strings.ContainsAny(s[end-1:end], ".?!;") && len(p.req.words) > 0 && p.sentence < maxSentences-1 {
 			if p.req.words[len(p.req.words)-1].sentences>>p.sentence != 0 {
 				p.sentence++
 			}
 		}
 		s = s[end:]
+	}
+}
+
+// dictations maps the beginning of a request whose rest is a text to be kept.
+var dictations = []string{"write down", "jot down", "note down", "take down", "note that", "remember that", "take a note that", "make a note that", "keep in mind that", "don't forget that"}
+
+// dictation reads the beginning of a request to keep a text, and returns its length.
+func (p *parser) dictation(s string) int {
+	if len(p.req.words) > 0 || p.literal {
+		return 0
+	}
+	for _, d := range dictations {
+		if len(s) > len(d) && s[len(d)] == ' ' && strings.EqualFold(s[:len(d)], d) {
+			at := p.add(asked{word: "note"})
+			p.req.words[at].english = []string{"note", "memo", "remember"}
+			p.req.action = actCreate
+			return len(d)
+		}
+	}
+	return 0
+}
+
+// introduces reports whether the text after this token is a value: "add a note: buy milk".
+func introduces(tok string) bool {
+	head, ok := strings.CutSuffix(tok, ":")
+	if !ok {
+		return false
+	}
+	switch strings.ToLower(head) {
+	case "note", "memo", "text", "message", "comment", "this", "sentence", "string", "title", "following":
+		return true
+	}
+	return false
+}
+
+// implied adds an operator or a unit.
+func (p *parser) implied(m implied) {
+	p.last = 0
+	if m.word != "" {
+		at := p.add(asked{word: m.word, literal: m.value})
+		p.req.words[at].english = m.tools
 	}
 }
 
@@ -162,6 +224,12 @@ func (p *parser) token(tok string) {
 		}
 		return
 	}
+	if kind == "dice" || kind == "color" {
+		p.last = 0
+		p.word(kind)
+		p.last = 0
+		return
+	}
 	was := p.literal
 	p.countValue()
 	p.literal = true
@@ -206,12 +274,36 @@ func kindOf(tok string) string {
 		return "url"
 	case strings.Count(tok, "@") == 1 && strings.IndexByte(tok, '@') > 0 && strings.Contains(tok[strings.IndexByte(tok, '@'):], "."):
 		return "email"
+	case isColor(tok):
+		return "color"
 	case isPath(tok):
 		return "path"
 	case isID(tok):
 		return "id"
+	case isDice(tok):
+		return "dice"
 	}
 	return ""
+}
+
+// isDice reports whether tok is in dice notation: 2d6, d20.
+func isDice(tok string) bool {
+	count, sides, ok := strings.Cut(strings.ToLower(tok), "d")
+	if !ok || len(count) > 3 || strings.Trim(count, "0123456789") != "" {
+		return false
+	}
+	sides, _, _ = strings.Cut(sides, "+")
+	sides, _, _ = strings.Cut(sides, "-")
+	switch sides {
+	case "4", "6", "8", "10", "12", "20", "100":
+		return true
+	}
+	return false
+}
+
+// isColor reports whether tok is a color as in CSS: #ff8800.
+func isColor(tok string) bool {
+	return len(tok) == 7 && tok[0] == '#' && strings.Trim(strings.ToLower(tok[1:]), "0123456789abcdef") == ""
 }
 
 // isPath reports whether tok looks like a file's path or name.
@@ -273,7 +365,8 @@ func (p *parser) word(w string) {
 		return
 	}
 	before := p.last
-	at := p.add(asked{word: w, literal: p.literal || digit(w[0])})
+	_, place := places[w]
+	at := p.add(asked{word: w, literal: p.literal || digit(w[0]) || place})
 	if before > 0 && p.req.words[before-1].joined == "" {
 		p.req.words[before-1].joined = p.req.words[before-1].word + w
 	}

@@ -97,6 +97,7 @@ func TestReadParams(t *testing.T) {
 		`{"description":"not a parameter's","properties":{"a":{"items":{"description":"each","properties":{"b":{}}}}}}`:    "a: each; b",
 		`{"properties":{"a":true,"b":{"anyOf":[{"description":"x"},{"type":"null"}],"default":{"properties":{"no":{}}}}}}`: "a; b: x",
 		`{"$defs":{"P":{"properties":{"street":{"description":"name"}}}},"properties":{"home":{"$ref":"#/$defs/P"}}}`:      "street: name; home",
+		`{"properties":{"a":{"examples":["teal","navy",3]},"b":{"const":"on"}}}`:                                           "a: teal navy; b: on",
 		`{"properties":{"a":{"description":"x"`: "a: x",
 		`{"properties":{"a"`:                    "",
 		`{"properties":"a","x":[`:               "",

@@ -14,7 +14,8 @@ const (
 	maxEnum        = 30
 )
 
-// param is one parameter of a tool: its name, its descriptions and the strings of its enum.
+// param is one parameter of a tool: its name, its descriptions, and the strings among its
+// enum and examples.
 type param struct {
 	name  string
 	texts []string
@@ -56,7 +57,9 @@ func (r *schemaReader) schema(depth, into int) {
 			})
 		case "description":
 			r.text(into)
-		case "enum":
+		case "const":
+			r.text(into)
+		case "enum", "examples":
 			n := 0
 			r.array(func() {
 				if n++; n > maxEnum {

@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -80,6 +81,17 @@ func run(w io.Writer, dir string) (low int, err error) {
 		return 0, err
 	}
 	figures = append(figures, refusals...)
+	fsys, err := files(dir)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := fs.Stat(fsys, "toolbox/tools.jsonl"); err == nil {
+		served, err := printToolbox(w, fsys)
+		if err != nil {
+			return 0, err
+		}
+		figures = append(figures, served...)
+	}
 	if err := leftOut(w, all); err != nil {
 		return 0, err
 	}
