@@ -22,6 +22,7 @@ import (
 type validator struct {
 	schemas schema.Cache
 	log     *slog.Logger
+	counted func() // called for each canonicalisation, in tests; else nil
 }
 
 // CheckForm checks what somebody entered in the form of a card, while the form is still
@@ -40,7 +41,7 @@ func (g *Gateway) CheckForm(c store.Call, values json.RawMessage) error {
 	if !ok {
 		return nil
 	}
-	_, err := g.validator.canonicalArgs(tool, values)
+	_, err := g.validator.canonicalArgs(tool, request{Request: store.Request{Args: values}})
 	return err
 }
 
@@ -52,16 +53,44 @@ func argsOf(req store.Request) json.RawMessage {
 	return req.Args
 }
 
+// request is a request on its way through the gateway. Its arguments are made canonical
+// once, when it arrives or when a hook changed them.
+type request struct {
+	store.Request
+	canonical bool // Args are in their place and canonical
+}
+
+// makeCanonical makes the arguments canonical. It leaves them as they are if they are not
+// valid JSON; the call then reports the error.
+func (v *validator) makeCanonical(req *request) error {
+	if req.canonical {
+		return nil
+	}
+	canonical, err := v.canonical(argsOf(req.Request))
+	if err == nil {
+		req.Args, req.canonical = canonical, true
+	}
+	return err
+}
+
+// canonical is [store.Canonical].
+func (v *validator) canonical(args json.RawMessage) (json.RawMessage, error) {
+	if v.counted != nil {
+		v.counted()
+	}
+	return store.Canonical(args)
+}
+
 // canonicalArgs returns the canonical form of the arguments, or an error if the tool's
 // input schema doesn't allow them.
-func (v *validator) canonicalArgs(tool *policy.Tool, args json.RawMessage) (canonical json.RawMessage, err error) {
-	if canonical, err = store.Canonical(args); err != nil {
+func (v *validator) canonicalArgs(tool *policy.Tool, req request) (canonical json.RawMessage, err error) {
+	if err = v.makeCanonical(&req); err != nil {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s are not valid JSON: %v", tool.ID(), jsonProblem(err))}
 	}
-	if canonical[0] != '{' {
+	if req.Args[0] != '{' {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", tool.ID())}
 	}
-	return canonical, v.checkSchema(tool.Tool, canonical)
+	return req.Args, v.checkSchema(tool.Tool, req.Args)
 }
 
 // checkSchema validates arguments against the tool's input schema. An unusable schema

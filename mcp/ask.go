@@ -38,7 +38,7 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 		return nil, err
 	}
 	id := req.Source + ":" + req.Tool
-	want, err := store.Canonical(argsOf(store.Request{Args: req.Args}))
+	want, err := g.validator.canonical(argsOf(store.Request{Args: req.Args}))
 	if err != nil || want[0] != '{' {
 		return nil, &store.CallError{Code: store.CodeInvalid, Message: store.Textf("arguments of %s must be a JSON object, such as {\"name\": \"value\"}", id)}
 	}
@@ -51,7 +51,7 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 	ask := req.Ask
 	ask.Grant = ""
 	asked := store.Request{Tool: id, Args: want, Why: req.Why, Step: askStep(by, req), Ask: &ask}
-	inv, tool, err := g.plan(ctx, by, asked)
+	inv, tool, err := g.plan(ctx, by, request{asked, true})
 	if failure := callError(err); err != nil && failure.Code == store.CodeNotFound { // the caller looks for a source, not for a tool
 		return nil, &store.CallError{Code: store.CodeNotFound, Message: store.Textf("source %q not found, or not shared with you; an admin adds one by nizectl servers add NAME --external", req.Source)}
 	}
@@ -74,7 +74,7 @@ func (g *Gateway) ask(ctx context.Context, by store.Caller, req store.AskRequest
 	if err := g.applyHookArgs(inv, tool); err != nil {
 		return g.refuse(ctx, inv, err)
 	}
-	c.Digest, c.Hooks = c.ComputeDigest(), inv.Hooks
+	c.Digest, c.Hooks = c.CanonicalDigest(), inv.Hooks
 	verdict, err := g.Policy.Judge(ctx, inv.view, tool, policy.Proposal{Call: c})
 	if err != nil {
 		return nil, err

@@ -169,7 +169,7 @@ func (r Resources) Read(ctx context.Context, by store.Caller, req store.Request)
 	if kind, _ := feature.Of(name); kind != feature.Resource {
 		return nil, notATool(req.Tool)
 	}
-	return r.Gateway.call(ctx, by, req, nil)
+	return r.Gateway.call(ctx, by, request{Request: req}, nil)
 }
 
 // getPrompt implements prompts/get. It returns found false for a name that the caller

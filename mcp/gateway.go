@@ -182,12 +182,12 @@ func (g *Gateway) Call(ctx context.Context, by store.Caller, req store.Request) 
 	if !feature.IsToolID(req.Tool) {
 		return nil, notATool(req.Tool)
 	}
-	return g.call(ctx, by, req, nil)
+	return g.call(ctx, by, request{Request: req}, nil)
 }
 
 // call is Call; w is nil if the caller doesn't stay. A caller that stays is attached to a
 // call that waits.
-func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
+func (g *Gateway) call(ctx context.Context, by store.Caller, req request, w *waiter) (*store.Call, error) {
 	if req.ID != "" && !req.New { // a generated id cannot have been used before
 		if old, err := g.calls.GetCall(ctx, req.ID); err == nil {
 			return g.repeated(by, old) // the step was repeated after a crash
@@ -195,7 +195,10 @@ func (g *Gateway) call(ctx context.Context, by store.Caller, req store.Request, 
 	}
 	asked := req.Tool
 	var c *store.Call
-	err := g.placeArgs(ctx, by, &req)
+	var err error
+	if !req.canonical {
+		err = g.placeArgs(ctx, by, &req.Request)
+	}
 	if err == nil {
 		c, err = g.callAround(ctx, by, req, w)
 	}
@@ -211,11 +214,13 @@ func (g *Gateway) turnAway(by store.Caller, tool string, why error) {
 }
 
 // callAround is call, within the hooks of execute_tool if the request was made through it.
-func (g *Gateway) callAround(ctx context.Context, by store.Caller, req store.Request, w *waiter) (*store.Call, error) {
+func (g *Gateway) callAround(ctx context.Context, by store.Caller, req request, w *waiter) (*store.Call, error) {
 	if !req.ByMeta {
 		return g.callTool(ctx, by, req, w, nil)
 	}
-	outer, err := g.aroundExecute(ctx, by, &req)
+	was := req.Args
+	outer, err := g.aroundExecute(ctx, by, &req.Request)
+	req.canonical = req.canonical && bytes.Equal(was, req.Args)
 	var c *store.Call
 	if err == nil {
 		c, err = g.callTool(ctx, by, req, w, outer.Hooks)
@@ -230,7 +235,7 @@ func (g *Gateway) callAround(ctx context.Context, by store.Caller, req store.Req
 }
 
 // callTool is call after the hooks of execute_tool in outer have run.
-func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Request, w *waiter, outer []store.HookRef) (*store.Call, error) {
+func (g *Gateway) callTool(ctx context.Context, by store.Caller, req request, w *waiter, outer []store.HookRef) (*store.Call, error) {
 	inv, tool, err := g.plan(ctx, by, req)
 	if err != nil {
 		return nil, err
@@ -246,7 +251,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 	if err := g.applyHookArgs(inv, tool); err != nil {
 		return g.refuse(ctx, inv, err)
 	}
-	c.Digest, c.Hooks = c.ComputeDigest(), inv.Hooks
+	c.Digest, c.Hooks = c.CanonicalDigest(), inv.Hooks
 	verdict, err := g.Policy.Judge(ctx, inv.view, tool, policy.Proposal{Approval: inv.Approval, Unattended: inv.Unattended, Call: c})
 	if err != nil {
 		return nil, err
@@ -285,7 +290,7 @@ func (g *Gateway) callTool(ctx context.Context, by store.Caller, req store.Reque
 
 // plan finds the tool, makes the arguments canonical and validates them against its schema.
 // It stores nothing.
-func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) (*Invocation, *policy.Tool, error) {
+func (g *Gateway) plan(ctx context.Context, by store.Caller, req request) (*Invocation, *policy.Tool, error) {
 	scope := store.Scope{Agent: req.Agent, Servers: req.Allowed, Thread: req.Thread, Tools: req.Named, View: req.View != "", Ask: req.Ask != nil}
 	if scope.Ask {
 		scope.Session = req.Step
@@ -298,7 +303,7 @@ func (g *Gateway) plan(ctx context.Context, by store.Caller, req store.Request) 
 	if err != nil {
 		return nil, nil, err
 	}
-	canonical, err := g.validator.canonicalArgs(tool, argsOf(req))
+	canonical, err := g.validator.canonicalArgs(tool, req)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -341,7 +346,7 @@ func (g *Gateway) applyHookArgs(inv *Invocation, tool *policy.Tool) error {
 	if string(inv.Args) == string(inv.Call.Args) {
 		return nil
 	}
-	canonical, err := store.Canonical(inv.Args)
+	canonical, err := g.validator.canonical(inv.Args)
 	if err != nil {
 		return fmt.Errorf("a hook made the arguments unreadable: %w", err)
 	}

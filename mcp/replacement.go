@@ -114,7 +114,7 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 			return nil, g.unreplaced(ctx, outer, err)
 		}
 	}
-	inv, tool, err := g.plan(ctx, requester, req)
+	inv, tool, err := g.plan(ctx, requester, request{Request: req})
 	if err != nil {
 		return nil, g.unreplaced(ctx, outer, err)
 	}
@@ -125,7 +125,7 @@ func (g *Gateway) replaceCall(ctx context.Context, by store.Caller, r replacemen
 	if err := g.applyHookArgs(inv, tool); err != nil {
 		return nil, g.unreplaced(ctx, inv, err)
 	}
-	inv.Call.Digest, inv.Call.Hooks = inv.Call.ComputeDigest(), inv.Hooks
+	inv.Call.Digest, inv.Call.Hooks = inv.Call.CanonicalDigest(), inv.Hooks
 	inv.By = by                    // the audit names the user who decided, not the requester
 	if g.waiters.anybody(old.ID) { // the callers that wait for the old call join this one shortly
 		g.waiters.setExpected(inv.Call.ID)

@@ -347,16 +347,19 @@ func (g *Gateway) begin(ctx context.Context, by store.Caller, req store.Request,
 		}
 		return nil, err
 	}
-	if c, err := g.join(ctx, by, invoked{req.Tool, argsOf(req)}, w); c != nil || err != nil {
-		return c, err
+	r := request{Request: req}
+	if g.validator.makeCanonical(&r) == nil {
+		if c, err := g.join(ctx, by, invoked{r.Tool, r.Args}, w); c != nil || err != nil {
+			return c, err
+		}
 	}
-	return g.call(ctx, by, req, w)
+	return g.call(ctx, by, r, w)
 }
 
 // invoked is a tool with the arguments of a call.
 type invoked struct {
 	tool string
-	args json.RawMessage
+	args json.RawMessage // canonical
 }
 
 // mayRepeat reports whether the caller is a program. A program that lost a call sends it
@@ -371,12 +374,8 @@ func (g *Gateway) join(ctx context.Context, by store.Caller, want invoked, w *wa
 	if !mayRepeat(by) {
 		return nil, nil
 	}
-	canonical, err := store.Canonical(want.args)
-	if err != nil {
-		return nil, nil // call reports the error
-	}
 	server, tool, _ := strings.Cut(want.tool, ":")
-	waiting, err := g.calls.FindWaiting(ctx, store.Call{By: by.User, Token: by.Token, Surface: by.Surface, Server: server, Tool: tool, Args: canonical})
+	waiting, err := g.calls.FindWaiting(ctx, store.Call{By: by.User, Token: by.Token, Surface: by.Surface, Server: server, Tool: tool, Args: want.args})
 	if err != nil {
 		return nil, fmt.Errorf("reading waiting calls: %w", err)
 	}

@@ -396,12 +396,17 @@ func (r *Result) text(raw json.RawMessage) string {
 // arguments have no canonical form; they match no digest. The keys are in the order of
 // [Canonical].
 func (c Call) ComputeDigest() string {
-	args, err := Canonical(c.Args)
-	if err != nil {
+	var err error
+	if c.Args, err = Canonical(c.Args); err != nil {
 		return ""
 	}
-	doc := append(make([]byte, 0, len(args)+320), `{"arguments":`...)
-	doc = append(doc, args...)
+	return c.CanonicalDigest()
+}
+
+// CanonicalDigest is ComputeDigest for a call whose arguments were just made canonical.
+func (c Call) CanonicalDigest() string {
+	doc := append(make([]byte, 0, len(c.Args)+320), `{"arguments":`...)
+	doc = append(doc, c.Args...)
 	for _, m := range [...][2]string{{"call", c.ID}, {"conversation", c.Thread}, {"pin", c.Pin}, {"requester", c.By}} {
 		doc = append(append(append(doc, `,"`...), m[0]...), `":`...)
 		doc = appendText(doc, m[1])

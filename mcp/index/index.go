@@ -3,12 +3,12 @@
 // # How a request is answered
 //
 // The ranking is primarily lexical. [parse] splits the request into words and separates
-// values from the rest. It adds the words that calculators and converters use for themselves
-// if the request contains a sum or a measurement (quantity.go). The words, their synonyms and their corrected typos become
-// concepts; BM25F over name, title, description, parameters and server ranks every tool
-// that contains one of them (rank.go). The best candidates are then re-ranked by a few
-// simple signals (signals.go). Each is a separate function with its rationale, and all
-// weights are in one place.
+// values from the rest. It adds the words that calculators and converters use for
+// themselves if the request contains a sum or a measurement (quantity.go). The words, their
+// synonyms and their corrected typos become concepts; BM25F over name, title, description,
+// parameters and server ranks every tool that contains one of them (rank.go). The best
+// candidates are then re-ranked by a few simple signals (signals.go). Each is a separate
+// function with its rationale, and all weights are in one place.
 //
 // chromem-go owns the tools' vectors, and every search asks it for the nearest ones
 // (vectors.go). With the embedded embedder (wordtable.go) they join the candidates, and the
@@ -23,7 +23,8 @@
 //
 // # Snapshots
 //
-// A search reads one immutable [snapshot] and never blocks. [Index.Replace] builds the next
+// A search reads one immutable [snapshot] and doesn't wait for updates, apart from the
+// moment in which a vector is added to a collection. [Index.Replace] builds the next
 // one from the last: term lists are append-only, so a list of the next snapshot shares its
 // memory with the same list of the last, and a search that holds a shorter slice never sees
 // entries appended behind it. A removed tool is only marked; when the marked ones outnumber
