@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"nize/bots"
+	"nize/daemon/monitor"
 	"nize/mcp"
 	"nize/mcp/taskwire"
 	"nize/store"
@@ -14,6 +16,26 @@ import (
 // tellEvery is the interval of progress updates in a conversation: short enough to show
 // that a call is still running, long enough for every chat platform's rate limit.
 const tellEvery = 2 * time.Second
+
+// decorated returns a runner with decorators around it, the first one innermost.
+func decorated(r mcp.Runner, decorators ...func(mcp.Runner) mcp.Runner) mcp.Runner {
+	for _, decorate := range decorators {
+		r = decorate(r)
+	}
+	return r
+}
+
+// downTime makes a runner's errors say for how long a server has been down.
+func (d *Daemon) downTime(r mcp.Runner) mcp.Runner {
+	return monitor.DownNotifier{Runner: r, Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}
+}
+
+// callProgress makes a runner post the progress of calls.
+func (d *Daemon) callProgress(r mcp.Runner) mcp.Runner {
+	return progressTeller{Runner: r, now: d.now, log: d.log, tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
+		return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
+	}}
+}
 
 // progressTeller posts the progress of calls to their conversation, as their servers report
 // it. It wraps the runner, so that it also covers calls that were pending.

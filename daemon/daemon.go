@@ -306,10 +306,8 @@ func (d *Daemon) wire() {
 	d.hooks = &hook.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members, Credentials: d.declared,
-		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: progressTeller{Runner: runners{monitor.DownNotifier{Runner: d.tracer.Runner(d.pool), Pool: d.pool, Incidents: d.db, Now: d.now, Log: d.log}, d.tracer.Runner(d.programs.servers), d.tracer.Runner(d.native)}, now: d.now, log: d.log,
-			tell: func(ctx context.Context, c store.Call, done, total float64, message string) error {
-				return bots.ShowProgress(ctx, d.conversation, c, done, total, message)
-			}}, Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed, Rejected: d.metrics.Rejected,
+		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: decorated(runners{d.pool, d.programs.servers, d.native}, d.tracer.Runner, d.downTime, d.callProgress),
+		Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed, Rejected: d.metrics.Rejected,
 		Hooks: []mcp.Hook{
 			d.metrics.MetaTools(hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now}),
 			hook.Access{},
