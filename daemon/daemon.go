@@ -5,10 +5,10 @@
 // (modules.go lists the packages below that serve operations), the HTTP listener (http.go),
 // the schedule, and the chat platforms (platforms.go).
 //
-// Start: key file → check of the database in a child process, if the last daemon did not
-// close it → database (its lock proves that no other daemon runs) → guard of the child
-// processes → index from the stored tools → listeners → ready → servers connect in the
-// background.
+// Start: key file → check of the database, if the last daemon did not close it → database
+// (its lock proves that no other daemon runs) → guard of the child processes → index from
+// the stored tools → listeners → ready → servers connect, and the rest of the database is
+// checked, in the background.
 //
 // Stop: no new work is accepted → streams end → running work finishes within the grace time
 // → children end → the database is closed and marked clean.
@@ -459,6 +459,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 		}
 	}
 	keep("database", func(ctx context.Context) error { return d.dir.Hold(ctx, advertised(d)) })
+	keep("check of the database", func(ctx context.Context) error { return d.dir.CheckRest(ctx, d.db) })
 	if err := d.pool.Start(work); err != nil {
 		return err
 	}

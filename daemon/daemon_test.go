@@ -1,10 +1,13 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -20,6 +23,7 @@ import (
 	"nize/daemon"
 	"nize/daemon/api"
 	"nize/store"
+	"nize/store/kv/bolt"
 )
 
 func TestMain(m *testing.M) {
@@ -311,6 +315,67 @@ func TestLostDatabase(t *testing.T) {
 	}
 	if err := start(false); err != nil {
 		t.Errorf("after a first start that was cut off: %v", err)
+	}
+}
+
+// TestDamageFoundLater: damage in a large bucket of a database that was not closed is found
+// while the daemon runs, which then ends with the error of a start, and doesn't start
+// again.
+func TestDamageFoundLater(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "nize.db")
+	start := func(ctx context.Context, ready func()) (started bool, err error) {
+		opt := optionsIn(dir)
+		opt.Ready = ready
+		d, err := daemon.New(ctx, opt)
+		if err != nil {
+			return false, err
+		}
+		return true, d.Run(ctx)
+	}
+	sound := func() {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		if started, err := start(ctx, cancel); !started || err != nil {
+			t.Fatalf("a sound database: %v", err)
+		}
+	}
+	sound()
+	file, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := file.Begin(t.Context(), true)
+	value := bytes.Repeat([]byte("unused vector "), 140)
+	for i := 0; i < 30_000 && err == nil; i++ {
+		err = tx.Put("vectors/test", fmt.Appendf(nil, "tool-%06d", i), value)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err := errors.Join(err, file.Close(false)); err != nil {
+		t.Fatal(err)
+	}
+	sound()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := os.Getpagesize()
+	at := bytes.LastIndex(content, append([]byte("tool-015000"), value...)) / size * size
+	binary.NativeEndian.PutUint32(content[at+16+4:], 1<<20) // where the key of the first entry is
+	if err := errors.Join(os.WriteFile(path, content, 0o600), os.Remove(bolt.MarkPath(path))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for n, started := range []bool{true, false, false} {
+		got, err := start(t.Context(), func() {})
+		if got != started || err == nil || !strings.Contains(err.Error(), "the database did not pass its check: ") || !strings.Contains(err.Error(), "ends outside of it") && started || !strings.Contains(err.Error(), " restore FILE") {
+			t.Errorf("start %d: started %t, %v", n, got, err)
+		}
 	}
 }
 

@@ -75,6 +75,7 @@ func (d *Daemon) daemonFacts(f *doctor.Facts) {
 		f.Files.Version, f.Files.RoundTrip, f.Files.Silent = version, trip, err != nil
 	}
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
+	f.Unchecked = d.db.Unchecked()
 	if by, err := d.dir.ClockApart(); err != nil {
 		f.Apart, f.ApartText = by, err.Error()
 	}

@@ -117,22 +117,42 @@ func (dir inUse) Error() string {
 // Is makes it match ErrConflict.
 func (inUse) Is(target error) bool { return target == store.ErrConflict }
 
-// checkKilled checks a database that was not closed. What the quick check of its pages
-// finds is described by the thorough one, in a child process.
-func checkKilled(ctx context.Context, path string) error {
-	err := bolt.CheckPages(ctx, path)
+// checkKilled checks a database that was not closed, and returns what remains to be checked
+// while it is in use. If it finds damage, the error is that of the thorough check in a
+// child process, which describes all of it.
+func checkKilled(ctx context.Context, path string) (*bolt.Unchecked, error) {
+	rest, err := bolt.CheckStart(ctx, path)
 	if err == nil || ctx.Err() != nil {
-		return err
+		return rest, err
 	}
 	if thorough := bolt.CheckInChild(ctx, path); thorough != nil {
-		return thorough
+		return nil, thorough
 	}
-	return err
+	return nil, err
+}
+
+// CheckRest checks the part of the database that Open did not, because it would have taken
+// too long. If it is damaged, nothing more is stored in it, and the daemon must end: the
+// next Open checks the whole file and returns the same error.
+func (d *Directory) CheckRest(ctx context.Context, db *database.DB) error {
+	if !db.Unchecked() {
+		return nil
+	}
+	begin := time.Now()
+	switch err := db.CheckRest(ctx); {
+	case err == nil:
+		d.Log.Info("the whole database is checked", "took", time.Since(begin).Round(time.Millisecond))
+	case database.Damaged(err):
+		return fmt.Errorf("the database did not pass its check: %w; %s", err, d.wayBack())
+	case ctx.Err() == nil && !errors.Is(err, store.ErrNotOpen):
+		d.Log.Warn("the database could not be checked; the next start tries again", "err", err)
+	}
+	return nil
 }
 
 // Open opens the database with its key. If the database was not closed cleanly, it is
-// checked first, in a child process, since reading a damaged one can crash the process. The
-// caller must hold the directory's lock.
+// checked first, since reading a damaged one can crash the process; CheckRest must be
+// called later. The caller must hold the directory's lock.
 func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 	if !d.Database.IsZero() {
 		return d.openServer(ctx)
@@ -141,10 +161,15 @@ func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 	if err := d.checkMissing(path); err != nil {
 		return nil, err
 	}
+	var rest *bolt.Unchecked
 	if !bolt.Clean(path) {
 		d.Log.Info("the database was not closed; checking it", "path", path)
-		if err := checkKilled(ctx, path); err != nil {
-			if errors.Is(err, store.ErrConflict) {
+		var err error
+		if rest, err = checkKilled(ctx, path); err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return nil, fmt.Errorf("checking the database: %w", ctx.Err())
+			case errors.Is(err, store.ErrConflict):
 				return nil, inUse(d.Path)
 			}
 			return nil, fmt.Errorf("the database did not pass its check: %w; %s", err, d.wayBack())
@@ -155,7 +180,7 @@ func (d *Directory) Open(ctx context.Context) (*database.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the master key: %w", err)
 	}
-	opt := database.Options{Path: path, Master: master, Now: d.Now, Log: d.Log.With("component", "store"), Buckets: d.Buckets}
+	opt := database.Options{Path: path, Master: master, Unchecked: rest, Now: d.Now, Log: d.Log.With("component", "store"), Buckets: d.Buckets}
 	db, err := database.Open(ctx, opt)
 	if errors.Is(err, seal.ErrWrongKey) && env.IsZero() {
 		db, err = finishRotation(ctx, keyFile, opt, err)

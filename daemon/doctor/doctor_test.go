@@ -88,6 +88,8 @@ func TestGolden(t *testing.T) {
 	gone.Files.Database, gone.Files.Key, gone.Files.Socket = File{Path: "/var/lib/nize/nize.db"}, File{Path: "/var/lib/nize/nize.key"}, File{Path: "/run/nize/nized.sock"}
 	fresh.Incidents = []Incident{{Kind: "migration", Subject: "schema 9", Title: store.Textf("The upgrade of the database to schema 9 failed"), Cure: "df -h /var/lib/nize"}}
 	gone.Alerts.Error, gone.Backup.Last = "invalid secret of the webhook", at.Add(-100*time.Hour)
+	checking := well()
+	checking.WasClean, checking.Unchecked = false, true
 	served, far, silent := well(), well(), ill()
 	for f, trip := range map[*Facts]time.Duration{&served: 312 * time.Microsecond, &far: 21 * time.Millisecond, &silent: 0} {
 		f.Files.Database, f.Files.Server, f.Files.Version, f.Files.RoundTrip = File{Path: "/var/lib/nize/nize.db"}, "PostgreSQL db.internal/nize", "17.6", trip
@@ -98,7 +100,7 @@ func TestGolden(t *testing.T) {
 	fresh.UID, fresh.Login = 0, "root"
 	closed := offline(Facts{Files: Files{Dir: File{Path: "/var/lib/nize", Error: "permission denied"}, Socket: File{Path: "/run/nize/nized.sock", Error: "permission denied"}}})
 	for name, f := range map[string]Facts{
-		"well": well(), "ill": ill(), "unsafe": unsafe, "fresh": fresh, "gone": gone, "served": served, "far": far, "silent": silent,
+		"well": well(), "ill": ill(), "checking": checking, "unsafe": unsafe, "fresh": fresh, "gone": gone, "served": served, "far": far, "silent": silent,
 		"offline": offline(ill()), "offline-nokey": nokey, "offline-closed": closed, "offline-nothing": {Files: Files{Dir: File{Path: "/d"}, Database: File{Path: "/d/nize.db"}, Key: File{Path: "/d/nize.key"}, Socket: File{Path: "/d/nized.sock"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -193,8 +193,10 @@ func database(f Facts) []api.Finding {
 		return problem(store.Textf("%s is not a file", d.Path), "ls -l "+printable.ShellWord(d.Path))
 	case d.Mode.Perm()&0o077 != 0:
 		return problem(store.Textf("the database is open to others (%s)", octal(d.Mode)), "chmod 600 "+printable.ShellWord(d.Path))
+	case f.Daemon && !f.WasClean && f.Unchecked:
+		return warning(store.Textf("the last nized was killed and did not close its database; the rest of it is still being checked"), "journalctl -u nized -b -1 -e # to see why")
 	case f.Daemon && !f.WasClean:
-		return warning(store.Textf("the last nized was killed and did not close its database; it was checked at the start and is intact"), "journalctl -u nized -b -1 -e # to see why")
+		return warning(store.Textf("the last nized was killed and did not close its database; it was fully checked since, and is intact"), "journalctl -u nized -b -1 -e # to see why")
 	case f.Daemon:
 		return ok(store.Textf("the database is open; the last nized closed it"))
 	}

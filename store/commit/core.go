@@ -172,6 +172,25 @@ func Transact(e kv.Engine, write bool, fn func(kv.Transaction) error) error {
 // true for a new database.
 func (d *DB) WasClean() bool { return d.file == nil || d.file.WasClean() }
 
+// Unchecked reports whether a part of the file is still to be checked by CheckRest.
+func (d *DB) Unchecked() bool { return d.file != nil && d.file.Unchecked() }
+
+// CheckRest checks the part of a file that was not checked before it was opened, beside other
+// operations. If it is damaged, nothing more is written.
+func (d *DB) CheckRest(ctx context.Context) error {
+	if !d.Unchecked() {
+		return nil
+	}
+	err := d.file.CheckRest(ctx)
+	if errors.Is(err, kv.ErrDamaged) {
+		d.mu.Lock()
+		d.broken = fmt.Errorf("the database is damaged, so nothing more is stored: %w", err)
+		d.room.Broadcast()
+		d.mu.Unlock()
+	}
+	return err
+}
+
 // Close writes queued operations and closes the file. Later calls of any method return
 // store.ErrNotOpen; a second Close returns the result of the first.
 func (d *DB) Close() error { return d.closed() }

@@ -36,6 +36,8 @@ type Options struct {
 	// Buckets are those of modules, beside [Buckets]. Open creates missing ones, and a
 	// rotation of keys reseals those that are sealed: every open of a database passes the same.
 	Buckets []kv.Bucket
+	// Unchecked is the part of the file that CheckRest is to check.
+	Unchecked *bolt.Unchecked
 	// ReadOnlyLag is how long the record of a read-only call may be delayed; 0 is 200 ms,
 	// which keeps the promise of 250 ms.
 	ReadOnlyLag time.Duration
@@ -94,7 +96,7 @@ func open(o Options) (d *DB, err error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Engine == nil {
-		if c.File, err = bolt.Open(o.Path, bolt.Options{Fill: fillOf, TestOnlyMaxSize: o.TestOnlyMaxSize}); err != nil {
+		if c.File, err = bolt.Open(o.Path, bolt.Options{Fill: fillOf, Unchecked: o.Unchecked, TestOnlyMaxSize: o.TestOnlyMaxSize}); err != nil {
 			return nil, err
 		}
 		c.Engine = c.File

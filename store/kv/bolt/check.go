@@ -183,6 +183,18 @@ func mark(path string) error {
 	return os.WriteFile(MarkPath(path), []byte(strconv.FormatUint(s.txid, 10)+"\n"), 0o600)
 }
 
+// damagedMark is the content of the mark of a file in which [File.CheckRest] found damage.
+const damagedMark = "damaged"
+
+func markDamaged(path string) error {
+	return os.WriteFile(MarkPath(path), []byte(damagedMark+"\n"), 0o600)
+}
+
+func damagedBefore(path string) bool {
+	text, err := os.ReadFile(MarkPath(path))
+	return err == nil && strings.TrimSpace(string(text)) == damagedMark
+}
+
 // Unmark removes the mark.
 func Unmark(path string) error {
 	if err := os.Remove(MarkPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {

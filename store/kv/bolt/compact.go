@@ -33,8 +33,8 @@ import (
 // one, or a copy with all of its commits. Transactions that are reading during the
 // replacement continue in the old file, which is closed after the last of them.
 
-// ErrRunning is returned by Compact if another call is running.
-var ErrRunning = fmt.Errorf("%w: the database is being compacted", store.ErrConflict)
+// ErrRunning is returned by Compact while another call of it, CopyTo or CheckRest runs.
+var ErrRunning = fmt.Errorf("%w: the database is being compacted, copied or checked", store.ErrConflict)
 
 const (
 	compactKeys  = 10_000  // per transaction

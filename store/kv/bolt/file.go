@@ -3,7 +3,7 @@
 // [Open] checks the two meta pages before bbolt maps the file, since mapping a truncated
 // file crashes the process. [Clean] reports whether the file was closed cleanly, from a
 // small file beside it that has the number of the last transaction, without opening the
-// database; if it was not, the caller runs [CheckPages] first.
+// database; if it was not, the caller runs [CheckStart] first, and [File.CheckRest] later.
 //
 // Values are mapped memory. Reading one after its transaction is a fault that can't be
 // recovered. A damaged page causes a fault inside the transaction, so callers that run one
@@ -54,6 +54,8 @@ type Options struct {
 	// nothing is added to an earlier page, so the rest of it would be lost.
 	Fill     map[string]float64
 	ReadOnly bool
+	// Unchecked is the result of CheckStart: what CheckRest checks later.
+	Unchecked *Unchecked
 
 	TestOnlyMaxSize int // size limit of the file in bytes, to simulate a full disk
 }
@@ -72,7 +74,8 @@ type File struct {
 	turn  sync.Mutex
 	noted written
 
-	compacting sync.Mutex // held while Compact runs
+	compacting sync.Mutex                // held while Compact, CopyTo or CheckRest runs
+	unchecked  atomic.Pointer[Unchecked] // set until CheckRest has found no damage
 	closing    atomic.Bool
 	retired    sync.WaitGroup // earlier generations that still have readers
 }
@@ -86,6 +89,7 @@ func Open(path string, o Options) (*File, error) {
 		return nil, err
 	}
 	f := &File{path: path, fill: o.Fill, clean: Clean(path), max: o.TestOnlyMaxSize}
+	f.unchecked.Store(o.Unchecked)
 	db, err := openFile(path, f.options(o.ReadOnly))
 	f.now = &generation{db: db}
 	if err != nil || o.ReadOnly {
@@ -146,10 +150,10 @@ func (f *File) WasClean() bool { return f.clean }
 // Close implements [kv.Engine].
 func (f *File) Close(clean bool) error {
 	f.closing.Store(true)
-	f.compacting.Lock() // Compact stops soon
+	f.compacting.Lock() // Compact and CheckRest stop soon
 	defer f.compacting.Unlock()
 	f.retired.Wait()
-	if err := f.current().db.Close(); err != nil || !clean {
+	if err := f.current().db.Close(); err != nil || !clean || f.Unchecked() {
 		return err
 	}
 	return mark(f.path)
