@@ -40,6 +40,20 @@ func child(role, dir string) int {
 			return 2
 		}
 		writeForEver(ctx, d)
+	case "compact":
+		d, err := openAt(ctx, dir, Options{})
+		if err != nil {
+			fmt.Println(err)
+			return 2
+		}
+		go writeForEver(ctx, d)
+		for {
+			if _, err := d.Compact(ctx, store.System, true, nil); err != nil {
+				fmt.Println(err)
+				return 2
+			}
+			fmt.Println("compacted")
+		}
 	case "erase":
 		d, err := openAt(ctx, dir, Options{})
 		if err != nil {
@@ -101,11 +115,26 @@ func startChild(t *testing.T, role, dir string) (*exec.Cmd, io.Reader) {
 
 // TestKill: whatever was acknowledged before a kill -9 is there afterwards,
 // and nothing is half there.
-func TestKill(t *testing.T) {
+func TestKill(t *testing.T) { kill(t, "write", 10) }
+
+// TestKillCompacting is TestKill for a process that compacts its database all the time, so
+// that most kills come during that.
+func TestKillCompacting(t *testing.T) {
+	compacted, unfinished := kill(t, "compact", 30)
+	for compacted == 0 || unfinished == 0 { // on a very slow machine
+		c, u := kill(t, "compact", 10)
+		compacted, unfinished = compacted+c, unfinished+u
+	}
+	t.Logf("compacted %d times before a kill, and interrupted %d times", compacted, unfinished)
+}
+
+// kill kills children some times, and returns how often they compacted the database, and how
+// many left an unfinished copy.
+func kill(t *testing.T, role string, rounds int) (compacted, unfinished int) {
 	dir, ctx := t.TempDir(), t.Context()
 	path := filepath.Join(dir, "nize.db")
-	for round := range 10 {
-		cmd, out := startChild(t, "write", dir)
+	for round := range rounds {
+		cmd, out := startChild(t, role, dir)
 		var lines []string
 		scan := bufio.NewScanner(out)
 		for n := 1 + rand.IntN(150); len(lines) < n && scan.Scan(); {
@@ -118,6 +147,9 @@ func TestKill(t *testing.T) {
 			lines = append(lines, scan.Text())
 		}
 		cmd.Wait() // it was killed: that is no news
+		if _, err := os.Stat(path + ".compact"); err == nil {
+			unfinished++
+		}
 		if bolt.Clean(path) {
 			t.Fatal("a killed database calls itself clean")
 		}
@@ -140,6 +172,9 @@ func TestKill(t *testing.T) {
 			items[it.ID] = true
 		}
 		for _, line := range lines {
+			if line == "compacted" {
+				compacted++
+			}
 			what, id, whole := strings.Cut(line, " ")
 			if !whole || len(id) != 26 {
 				continue // the kill cut the line
@@ -163,7 +198,11 @@ func TestKill(t *testing.T) {
 		if !bolt.Clean(path) {
 			t.Fatal("a closed database is not clean")
 		}
+		if _, err := os.Stat(path + ".compact"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the unfinished copy is still there: %v", err)
+		}
 	}
+	return compacted, unfinished
 }
 
 // fill makes a database that is large enough for pages of all kinds.

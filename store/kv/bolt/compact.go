@@ -70,7 +70,8 @@ func (w written) add(bucket string, key []byte) {
 
 // Compact returns the space of free pages to the file system and fills the other pages. It
 // runs beside other transactions. It needs as much free space as the new file will have; if
-// there is less, it returns store.ErrDiskFull, and the file is unchanged.
+// there is less, it returns store.ErrDiskFull, and the file is unchanged. If the new file
+// can't be made durable under its name, nothing more is written until the next Open.
 func (f *File) Compact(ctx context.Context) (err error) {
 	if !f.compacting.TryLock() {
 		return ErrRunning
@@ -102,8 +103,18 @@ func (f *File) Compact(ctx context.Context) (err error) {
 			old.open.Wait()
 			_ = old.db.Close() // the file is no longer needed
 		})
-		// If this fails, a power failure may restore the old file without later commits.
-		return syncFile(filepath.Dir(f.path))
+		sync := f.testOnlySyncDir
+		if sync == nil {
+			sync = syncFile
+		}
+		if err := sync(filepath.Dir(f.path)); err != nil {
+			// A power failure may restore the old file, without any later commit. The next
+			// Open flushes the directory first.
+			err = fmt.Errorf("flushing the directory after the database was replaced: %v", err) // a full disk is no reason to go on
+			f.failed.Store(&err)
+			return err
+		}
+		return nil
 	})
 	if !swapped && db != nil {
 		err = errors.Join(err, db.Close())

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"nize/store"
@@ -192,6 +193,42 @@ func TestCompact(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("the copy")
+}
+
+// TestCompactNotDurable: if the new file may vanish from its directory in a power failure,
+// nothing more is acknowledged until it was opened again.
+func TestCompactNotDurable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	f := emptied(t, path)
+	want := state(t, f)
+	f.testOnlySyncDir = func(string) error { return syscall.ENOSPC }
+	if err := f.Compact(t.Context()); err == nil || errors.Is(err, store.ErrDiskFull) {
+		t.Errorf("compacting: %v", err)
+	}
+	put := func(x *transaction) error { return x.Put("other", []byte("late"), nil) }
+	if err := f.update(t.Context(), put); err == nil || errors.Is(err, store.ErrDiskFull) || errors.Is(err, store.ErrNotOpen) || errors.Is(err, kv.ErrRetry) {
+		t.Errorf("a write after it: %v", err)
+	}
+	if got := state(t, f); !maps.Equal(got, want) {
+		t.Error("it does not have what it had")
+	}
+	if err := f.Close(true); err != nil || Clean(path) {
+		t.Errorf("it calls itself clean, %v", err)
+	}
+	if err := CheckPages(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+	f, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close(false)
+	if got := state(t, f); !maps.Equal(got, want) {
+		t.Error("opened again, it does not have what it had")
+	}
+	if err := f.update(t.Context(), put); err != nil {
+		t.Errorf("a write after it was opened again: %v", err)
+	}
 }
 
 // TestCompactFails: without room, or ended early, the file stays as it is and in use, and

@@ -69,6 +69,10 @@ type File struct {
 
 	swap sync.RWMutex // guards now
 	now  *generation
+	// failed, if set, is why nothing more can be written durably.
+	failed atomic.Pointer[error]
+	// testOnlySyncDir is called instead of syncFile for the directory, if it is set.
+	testOnlySyncDir func(path string) error
 	// turn is held by the writing transaction. It guards noted, the keys that were written
 	// since a copy of the file began; nil if none is being made.
 	turn  sync.Mutex
@@ -94,6 +98,11 @@ func Open(path string, o Options) (*File, error) {
 	f.now = &generation{db: db}
 	if err != nil || o.ReadOnly {
 		return f, err
+	}
+	// A new file, or one that replaced another before a failure, may not be in its directory
+	// after a power failure until that is flushed.
+	if err := syncFile(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(fmt.Errorf("flushing the directory of the database: %w", err), db.Close())
 	}
 	// The file is not clean from here until Close.
 	if err := errors.Join(Unmark(path), removeIfThere(compactPath(path))); err != nil {
@@ -153,7 +162,7 @@ func (f *File) Close(clean bool) error {
 	f.compacting.Lock() // Compact and CheckRest stop soon
 	defer f.compacting.Unlock()
 	f.retired.Wait()
-	if err := f.current().db.Close(); err != nil || !clean || f.Unchecked() {
+	if err := f.current().db.Close(); err != nil || !clean || f.Unchecked() || f.failed.Load() != nil {
 		return err
 	}
 	return mark(f.path)
@@ -226,6 +235,10 @@ func failure(err error) error {
 func (f *File) Begin(_ context.Context, write bool) (kv.Transaction, error) {
 	if write {
 		f.turn.Lock()
+		if failed := f.failed.Load(); failed != nil {
+			f.turn.Unlock()
+			return nil, *failed
+		}
 	}
 	f.swap.RLock()
 	g := f.now
