@@ -76,6 +76,8 @@ func (d *Daemon) daemonFacts(f *doctor.Facts) {
 	}
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
 	f.Unchecked = d.db.Unchecked()
+	s := d.db.Surplus()
+	f.Surplus = doctor.Surplus{Size: uint64(s.Size), Free: uint64(s.Free), Needs: uint64(s.Needs)}
 	if by, err := d.dir.ClockApart(); err != nil {
 		f.Apart, f.ApartText = by, err.Error()
 	}

@@ -24,6 +24,7 @@ type Facts struct {
 
 	Files   Files
 	Disk    Space
+	Surplus Surplus
 	DiskLow float64 // fraction of it that must be free, 0 to 1 (alerts.disk)
 	Process Process
 
@@ -53,6 +54,10 @@ type Facts struct {
 	Groups    []Group
 	Identity  *Identity // nil without an identity provider
 }
+
+// Surplus is the free part of a database file of which more than half is free, and the disk
+// space that compacting it needs; zero otherwise. All are in bytes.
+type Surplus struct{ Size, Free, Needs uint64 }
 
 // Wrong lists nized's own warnings, one sentence each.
 type Wrong struct {

@@ -90,6 +90,8 @@ func TestGolden(t *testing.T) {
 	gone.Alerts.Error, gone.Backup.Last = "invalid secret of the webhook", at.Add(-100*time.Hour)
 	checking := well()
 	checking.WasClean, checking.Unchecked = false, true
+	surplus := well()
+	surplus.Surplus = Surplus{Size: 90 << 30, Free: 50 << 30, Needs: surplus.Disk.Free + 1}
 	served, far, silent := well(), well(), ill()
 	for f, trip := range map[*Facts]time.Duration{&served: 312 * time.Microsecond, &far: 21 * time.Millisecond, &silent: 0} {
 		f.Files.Database, f.Files.Server, f.Files.Version, f.Files.RoundTrip = File{Path: "/var/lib/nize/nize.db"}, "PostgreSQL db.internal/nize", "17.6", trip
@@ -100,7 +102,7 @@ func TestGolden(t *testing.T) {
 	fresh.UID, fresh.Login = 0, "root"
 	closed := offline(Facts{Files: Files{Dir: File{Path: "/var/lib/nize", Error: "permission denied"}, Socket: File{Path: "/run/nize/nized.sock", Error: "permission denied"}}})
 	for name, f := range map[string]Facts{
-		"well": well(), "ill": ill(), "checking": checking, "unsafe": unsafe, "fresh": fresh, "gone": gone, "served": served, "far": far, "silent": silent,
+		"well": well(), "ill": ill(), "checking": checking, "surplus": surplus, "unsafe": unsafe, "fresh": fresh, "gone": gone, "served": served, "far": far, "silent": silent,
 		"offline": offline(ill()), "offline-nokey": nokey, "offline-closed": closed, "offline-nothing": {Files: Files{Dir: File{Path: "/d"}, Database: File{Path: "/d/nize.db"}, Key: File{Path: "/d/nize.key"}, Socket: File{Path: "/d/nized.sock"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -243,6 +243,8 @@ func disk(f Facts) []api.Finding {
 		return problem(store.Textf("only %s of disk space are left: tool calls are refused when the disk is full", sizeText(f.Disk.Free)), cure)
 	case f.Disk.Part() < f.DiskLow:
 		return warning(store.Textf("%s %% of the disk are free, %s of %s", percent, sizeText(f.Disk.Free), sizeText(f.Disk.Total)), cure)
+	case f.Surplus.Needs > f.Disk.Free:
+		return warning(store.Textf("%s of %s in the database are free, but giving them back needs %s of disk space", sizeText(f.Surplus.Free), sizeText(f.Surplus.Size), sizeText(f.Surplus.Needs)), cure+" # then: nizectl database compact")
 	}
 	return ok(store.Textf("%s %% of the disk are free, %s of %s", percent, sizeText(f.Disk.Free), sizeText(f.Disk.Total)))
 }

@@ -168,13 +168,28 @@ func (d *DB) Compact(ctx context.Context, by store.Caller, records bool, progres
 // leastCompacted is the minimum size of a file that nize compacts automatically.
 const leastCompacted = 64 << 20
 
-// CompactIfHalfFree compacts the file if more than half of it is free.
-func (d *DB) CompactIfHalfFree(ctx context.Context) (c Compacted, done bool, err error) {
+// Surplus is the free part of a file that is worth compacting; zero for other databases. Its
+// fields are in bytes.
+type Surplus struct {
+	Size, Free int64
+	Needs      int64 // free disk space that compacting takes
+}
+
+// Surplus returns the free part of the file if it is more than half.
+func (d *DB) Surplus() (s Surplus) {
 	file, ok := d.engine.(*bolt.File)
 	if !ok {
-		return c, false, nil
+		return s
 	}
-	if size, free := file.Room(); size < leastCompacted || free <= size/2 {
+	if size, free := file.Room(); size >= leastCompacted && free > size/2 {
+		s = Surplus{Size: size, Free: free, Needs: file.CompactSpace()}
+	}
+	return s
+}
+
+// CompactIfHalfFree compacts the file if more than half of it is free.
+func (d *DB) CompactIfHalfFree(ctx context.Context) (c Compacted, done bool, err error) {
+	if d.Surplus() == (Surplus{}) {
 		return c, false, nil
 	}
 	c, err = d.Compact(ctx, store.System, false, nil)

@@ -81,8 +81,7 @@ func (f *File) Compact(ctx context.Context) (err error) {
 	if err := removeIfThere(path); err != nil {
 		return fmt.Errorf("compacting the database: %w", err)
 	}
-	used, free := f.Room()
-	if err := checkSpace(filepath.Dir(path), "compacting", used-free+spareSpace); err != nil {
+	if err := checkSpace(filepath.Dir(path), "compacting", f.CompactSpace()); err != nil {
 		return err
 	}
 	swapped := false
@@ -126,6 +125,12 @@ func (f *File) Compact(ctx context.Context) (err error) {
 		return fmt.Errorf("compacting the database: %w", err)
 	}
 	return nil
+}
+
+// CompactSpace returns how much free disk space Compact needs, in bytes.
+func (f *File) CompactSpace() int64 {
+	used, free := f.Room()
+	return used - free + spareSpace
 }
 
 // CopyTo writes a copy to path, where there must be no file or an empty one. The copy has
