@@ -42,8 +42,8 @@ func newKillable(t *testing.T) *killable {
 	if err := os.Chmod(k.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(k.kill) // also if it doesn't start
 	k.start()
-	t.Cleanup(k.kill)
 	return k
 }
 
@@ -54,6 +54,7 @@ func (k *killable) start() {
 	if k.cmd.Stderr = k.log; k.log == nil {
 		k.cmd.Stderr = os.Stderr
 	}
+	endWithTest(k.cmd)
 	if err := k.cmd.Start(); err != nil {
 		k.t.Fatal(err)
 	}
@@ -63,7 +64,12 @@ func (k *killable) start() {
 
 // kill ends the process as a power cut would.
 func (k *killable) kill() {
-	k.Close()
+	if k.Client != nil {
+		k.Close()
+	}
+	if k.cmd == nil || k.cmd.Process == nil {
+		return
+	}
 	_ = k.cmd.Process.Kill() // it may have ended
 	_ = k.cmd.Wait()         // it was killed
 }

@@ -141,6 +141,67 @@ test('a form for every kind of argument, in step with the JSON; what does not fi
   await page.context().close()
 })
 
+test('what a server asks is a form: misfits stand at their fields, defaults are sent, Decline and Cancel are told apart', async () => {
+  const page = await stand.signedIn()
+  const field = (name) => page.locator('.edit-form').locator('input, select, textarea').and(page.getByLabel(name)).first()
+  let heard = told.length
+  /** Waits until the model is told of an answer, which has all parts. @param {string[]} parts */
+  const answered = async (...parts) => {
+    while (told.length === heard) await page.waitForTimeout(20)
+    const said = told[heard++].replaceAll('\\', '')
+    for (const part of parts) assert.ok(said.includes(part), `${part} is not in ${said}`)
+    await idle(page)
+  }
+  const card = page.locator('.card')
+  /** Runs a tool until it asks. @param {string} said @param {string} tool @param {string} asks */
+  const asked = async (said, tool, asks) => {
+    await propose(page, said, [tool, '{}'])
+    await readable(page)
+    await press(page, 'Run').click()
+    await card.getByText(asks).first().waitFor()
+    await readable(page)
+  }
+  await asked('book it', 'book', 'Where to?')
+  assert.match(await card.innerText(), /depot/)
+  assert.match(await card.innerText(), /Don’t give it passwords|Don't give it passwords/)
+  assert.equal(await press(page, 'Run').count(), 0, 'a question can be run')
+  assert.equal(await card.getByRole('button', { name: 'Edit' }).count(), 0)
+  await stand.look(page, 'question-card')
+  await press(page, 'Answer').click()
+  await field('City').waitFor()
+  assert.equal(await field('Seats').inputValue(), '2')
+  await field('City').fill('X')
+  await page.getByRole('button', { name: 'Send the answer' }).click()
+  await page.locator('.edit-form .problem').first().waitFor()
+  assert.match((await page.locator('.edit-form .field:has(> .problem)').allInnerTexts()).join(), /City[\s\S]*at least 2 characters/)
+  await stand.look(page, 'question-form')
+  await page.setViewportSize({ width: 320, height: 640 })
+  await stand.look(page, 'question-form-phone')
+  await page.setViewportSize({ width: 1200, height: 800 })
+  await field('City').fill('Zürich')
+  await field('Seats').fill('3')
+  await field('Class').selectOption('Business')
+  await page.getByRole('button', { name: 'Send the answer' }).click()
+  await answered('"action":"accept"', '"city":"Zürich"', '"seats":3', '"class":"j"')
+
+  for (const [name, action] of [['Decline', 'decline'], ['Cancel', 'cancel']]) {
+    await asked('book it', 'book', 'Where to?')
+    await card.getByRole('button', { name, exact: true }).click()
+    await answered(`"action":"${action}"`)
+  }
+
+  // A page to visit: the whole address, its host on the button, and a press that opens it.
+  await asked('visit it', 'visit', 'https://air.example/in?state=a')
+  const open = card.getByRole('link', { name: 'Open air.example' })
+  assert.equal(await open.getAttribute('href'), 'https://air.example/in?state=a<b')
+  assert.equal(await open.getAttribute('rel'), 'noopener noreferrer')
+  await stand.look(page, 'question-address')
+  const [opened] = await Promise.all([page.context().waitForEvent('page'), open.click()])
+  await opened.close()
+  await answered('"action":"accept"')
+  await page.context().close()
+})
+
 test('Run all counts once each card was on the screen, and runs each once', async () => {
   const page = await stand.signedIn()
   await page.setViewportSize({ width: 1000, height: 560 })
