@@ -1,5 +1,5 @@
-// Package slack is the Slack bot: a [bots.Platform] on slack-go, whose types are those of
-// requests, events, interactions and frames. The loop that reads Socket Mode is nize's own
+// Package slack is the Slack bot: a [bots.Platform] on slack-go. Requests, events,
+// interactions and frames have slack-go's types. The loop that reads Socket Mode is nize's own
 // (socket.go has the reason).
 //
 // # How an event is processed
