@@ -12,7 +12,8 @@ import (
 // editor edits one message. It is a plain state machine: keys go in, rows come out; it
 // never accesses the terminal. (golang.org/x/term's Terminal blocks in a read of its own,
 // counts every character as one column, and can't be drawn while an answer streams in above
-// it.)
+// it. The textarea of charm.land/bubbles 2.2 was measured: it adds 1.2 MB to nizectl, and
+// could replace no more than this file and keyboard.go, 389 lines in all.)
 type editor struct {
 	prompt  string
 	text    []rune
