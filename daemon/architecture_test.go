@@ -177,7 +177,7 @@ var layers = map[string]layer{
 	"daemon/company/oidctest":       {"", "A fake identity provider. It shares no code with nize, so that a mistake on either side shows."},
 	"daemon/connect":                {"daemon/api daemon/control daemon/failure daemon/mux daemon/pages daemon/signin mcp/egress mcp/upstream mcp/upstream/login mcp/upstream/oauth store/credential", "Pages and flows by which a person signs in at a server. Lower packages keep the tokens."},
 	"daemon/peer":                   {"", "A leaf that asks the kernel, for both ends of the socket."},
-	"daemon/people":                 {"bots daemon/api daemon/limit daemon/module daemon/mux store/document store/identity store/oauth store/project", "Users, identities and access to nize, and stored data about people."},
+	"daemon/people":                 {"bots daemon/api daemon/limit daemon/module daemon/mux store/identity store/oauth store/project", "Users, identities and access to nize, and stored data about people."},
 	"daemon/standby":                {"daemon/api daemon/failure", "It forwards requests to the active node. The host check runs before it."},
 	"daemon/backup":                 {"daemon/api daemon/mux daemon/standby store/database store/kv store/kv/bolt store/kv/postgres store/seal", "Files, server and key of the database, for every surface."},
 	"daemon/settings":               {"daemon/alert daemon/api daemon/mux daemon/people daemon/registry daemon/trace llm mcp/egress store/webhook", "Settings and the source of their values. It uses the packages that validate values."},
