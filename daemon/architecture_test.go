@@ -233,7 +233,6 @@ var libraries = map[string]string{
 	"github.com/bwmarrin/discordgo":                   "bots/discord bots/discord/incoming bots/discord/people bots/discord/posting bots/discord/view bots/discord/wire",
 	"github.com/slack-go/slack":                       "bots/slack bots/slack/attachments bots/slack/home bots/slack/incoming bots/slack/people bots/slack/posting bots/slack/view bots/slack/wire",
 	"github.com/gorilla/websocket":                    "bots/chattest bots/discord/wire bots/slack bots/slack/wire",
-	"github.com/longbridgeapp/opencc":                 "bots/phrases", // traditional Chinese
 	"github.com/urfave/cli/v3":                        "cmd/nized cmd/nizectl cmd/nizectl/clients cmd/nizectl/command cmd/nizectl/dev cmd/nizectl/servers cmd/manpage",
 	"github.com/robfig/cron/v3":                       "daemon/settings",
 	"code.dny.dev/ssrf":                               "mcp/egress",

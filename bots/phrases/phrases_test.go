@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/longbridgeapp/opencc"
 )
 
 func TestFor(t *testing.T) {
@@ -59,17 +57,13 @@ func TestTraditional(t *testing.T) {
 			t.Errorf("%q has %q, want %q", text, got, want)
 		}
 	}
-	tables, err := opencc.New("s2twp")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all strings.Builder
+	stages := openccStages()
 	for _, text := range simplified() {
-		converted, err := tables.Convert(text)
-		if err != nil {
-			t.Fatal(err)
+		for _, s := range stages {
+			text = s.convert(text)
 		}
-		all.WriteString(converted + "\n")
+		all.WriteString(text + "\n")
 	}
 	for i := 0; i < len(taiwan); i += 2 {
 		if !strings.Contains(all.String(), taiwan[i]) {

@@ -1,33 +1,85 @@
 package phrases
 
 import (
+	"bytes"
+	"compress/gzip"
+	_ "embed" // opencc.table
+	"io"
 	"maps"
 	"strings"
 	"sync"
-
-	"github.com/longbridgeapp/opencc"
 )
+
+// openccTable has OpenCC's tables for the conversion s2twp, as github.com/longbridgeapp/opencc
+// v0.3.13 brings them (STPhrases with STCharacters, TWPhrases, TWVariants): a line for each
+// word with a tab and its replacement, a form feed between the stages, compressed by gzip. The
+// library itself is not used, because a package that it imports is under the GPL.
+//
+//go:embed opencc.table
+var openccTable []byte
 
 // traditional is the simplified catalogue in traditional Chinese as it is written in Taiwan.
 // OpenCC's tables convert the characters and most words; taiwan has the words for which it
 // has none, or one that means something else here. Converting all takes about 80 ms, at the
 // first use of a traditional text.
 var traditional = sync.OnceValue(func() map[Key]string {
-	tables, err := opencc.New("s2twp")
-	if err != nil {
-		panic(err) // they are embedded
-	}
-	words, all := strings.NewReplacer(taiwan...), make(map[Key]string, len(simplified()))
+	stages, words := openccStages(), strings.NewReplacer(taiwan...)
+	all := make(map[Key]string, len(simplified()))
 	for key, text := range simplified() {
-		converted, err := tables.Convert(text)
-		if err != nil {
-			panic(err) // not for UTF-8
+		for _, s := range stages {
+			text = s.convert(text)
 		}
-		all[key] = words.Replace(converted)
+		all[key] = words.Replace(text)
 	}
 	maps.Copy(all, reworded)
 	return all
 })
+
+// openccStage is one table of a conversion.
+type openccStage struct {
+	words   map[string]string
+	longest int // length of the longest word, in bytes
+}
+
+// openccStages returns the tables of the conversion in their order.
+func openccStages() (stages []openccStage) {
+	z, err := gzip.NewReader(bytes.NewReader(openccTable))
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		panic(err)
+	}
+	for table := range strings.SplitSeq(string(b), "\f") {
+		s := openccStage{words: make(map[string]string, strings.Count(table, "\n")+1)}
+		for line := range strings.Lines(table) {
+			word, replacement, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			s.words[word] = replacement
+			s.longest = max(s.longest, len(word))
+		}
+		stages = append(stages, s)
+	}
+	return stages
+}
+
+// convert replaces the longest word of the table at each position of a text.
+func (s openccStage) convert(text string) string {
+	var out strings.Builder
+next:
+	for i := 0; i < len(text); {
+		for end := min(len(text), i+s.longest); end > i; end-- {
+			if replacement, ok := s.words[text[i:end]]; ok {
+				out.WriteString(replacement)
+				i = end
+				continue next
+			}
+		}
+		out.WriteByte(text[i])
+		i++
+	}
+	return out.String()
+}
 
 // reworded are the sentences in which a word has another meaning than elsewhere.
 var reworded = map[Key]string{

