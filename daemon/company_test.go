@@ -853,3 +853,103 @@ func TestCompanyGroups(t *testing.T) {
 		t.Errorf("groups under another provider: %q", u.Groups)
 	}
 }
+
+// Who decides by a group of the provider, or as an admin by one, has it by what the provider
+// says now: its groups are read again with the refresh token that it gave. A provider that
+// can't be reached, or that ended the person's session, confirms nothing.
+func TestCompanyGroupsOfDeciders(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	a := newAcme(t, clock(&ahead))
+	later := func() {
+		ahead.Add(int64(store.GroupAge + time.Second))
+		a.idp.Advance(store.GroupAge + time.Second)
+	}
+	ctx := t.Context()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(groups ...string) { a.idp.Person(oidctest.Claims{"sub": "ana-1", "name": "Ana", "groups": groups}) }
+	login := func(groups ...string) *browser {
+		t.Helper()
+		is(groups...)
+		b := newBrowser(t, a.testDaemon)
+		if p := a.login(b); p.status != http.StatusOK {
+			t.Fatalf("signing in: %d %s", p.status, mainOf(p))
+		}
+		return b
+	}
+	a.set("oidc.admin_groups", "Chiefs")
+	must(api.AddGroup.Call(ctx, a.Client, api.AddGroupRequest{Name: "leads", OIDCGroup: "Leads"}))
+	for name, who := range map[string]string{"steps": "group:leads", "risks": string(store.ByAdmins)} {
+		must(api.AddServer.Call(ctx, a.Client, api.AddServerRequest{Server: store.Server{Name: name, Transport: store.External, Visibility: []string{"all"}, Approvers: store.Policy(who)}}))
+	}
+	ask := func(source string) api.Ask {
+		t.Helper()
+		c, err := api.PostAsk.Call(ctx, a.Client, api.AskRequest{Source: source, Tool: "Bash", Arguments: []byte(`{"command":"make"}`), Expires: "1h"})
+		if err != nil || c.State != "pending" {
+			t.Fatalf("an ask is %s: %s %v", c.State, c.Reason, err)
+		}
+		return c
+	}
+	want := func(b *browser, c api.Ask, when string, want bool) {
+		t.Helper()
+		p := b.ask("approvals/"+c.ID, `{"verb":"approve","digest":"`+c.Digest+`"}`)
+		now, err := api.GetCall.Call(ctx, a.Client, api.CallRequest{ID: c.ID})
+		if got := !now.Approved.IsZero(); err != nil || got != want || got != (p.status == http.StatusOK) {
+			t.Errorf("%s: the press counts: %v, want %v (%v)\n%d %s\n%s", when, got, want, err, p.status, p.body, a.log)
+		}
+	}
+
+	a.idp.Refreshes(true)
+	b := login("Leads", "Chiefs")
+	want(b, ask("steps"), "after the sign-in", true)
+	want(b, ask("risks"), "after the sign-in", true)
+	later()
+	exchanges, _ := a.idp.Counts()
+	want(b, ask("steps"), "later", true)
+	want(b, ask("risks"), "later", true)
+	if now, _ := a.idp.Counts(); now != exchanges+1 {
+		t.Errorf("%d requests for two decisions, want one", now-exchanges)
+	}
+	later()
+	want(b, ask("steps"), "with the token that replaced the first", true)
+
+	is("Staff") // removed at the provider, without a sign-in
+	steps, risks := ask("steps"), ask("risks")
+	want(b, ask("steps"), "read a moment ago", true)
+	later()
+	want(b, steps, "removed from the group", false)
+	want(b, risks, "removed from the admins' group", false)
+	if u := a.user("Ana"); u.Role != store.Member || len(u.Groups) != 0 {
+		t.Errorf("stored: %+v", u)
+	}
+
+	b = login("Leads")
+	later()
+	a.idp.Down(true)
+	want(b, steps, "the provider is down", false)
+	a.idp.Down(false)
+	ahead.Add(int64(10 * time.Second)) // until it is asked again
+	a.idp.Person(oidctest.Claims{"sub": "eve-2", "name": "Eve", "groups": []string{"Leads"}})
+	want(b, steps, "the provider answers about another", false)
+
+	b = login("Leads")
+	want(b, steps, "signed in again", true)
+	steps = ask("steps")
+	a.idp.Refreshes(false) // it ends the session
+	later()
+	want(b, steps, "the provider ended the session", false)
+	if u := a.user("Ana"); len(u.Groups) != 0 {
+		t.Errorf("stored after the end: %+v", u)
+	}
+
+	// Without a refresh token the groups count as long as a session lasts.
+	b = login("Leads")
+	steps = ask("steps")
+	later()
+	want(b, steps, "without a refresh token", true)
+}

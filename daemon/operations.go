@@ -168,6 +168,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		Log:          d.log.With("component", "signin"),
 	})
 	o.company.SignIn = o.signin
+	d.groups.Confirm = o.company.Confirm
 	o.indexer, o.mcp = d.indexer, d.mcp
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Pages: pages, Directory: d.directory, Config: d.config, Now: d.now}

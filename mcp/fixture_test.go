@@ -203,6 +203,12 @@ func (h *fixture) putTools(pin string) {
 // has a read-only tool, look, and one that changes something, write.
 type listed struct{ store.Groups }
 
+func (l listed) StillInGroup(ctx context.Context, name, user string) (bool, error) {
+	return l.InGroup(ctx, name, user)
+}
+
+func (listed) StillAdmin(context.Context, string) (bool, error) { return true, nil }
+
 func (l listed) InGroup(ctx context.Context, name, user string) (bool, error) {
 	names, err := l.GroupsOf(ctx, user)
 	return slices.Contains(names, name), err

@@ -66,6 +66,9 @@ type LiveGroups interface {
 	// that found the same members appends no event. It returns ErrNotFound if there is no
 	// such group, and ErrInvalid if its source differs.
 	RecordGroupCheck(ctx context.Context, by Caller, name string, s GroupCheck) (Group, error)
+	// IsProvided reports whether an identity provider names the members of the group; see
+	// [Group.Provided]. It returns false if there is no such group.
+	IsProvided(ctx context.Context, name string) (bool, error)
 	// GroupsAwaiting returns the names of the live groups that contain the identity, even
 	// if it belongs to no user yet, for granting rights: see [Groups.GroupsOf].
 	GroupsAwaiting(ctx context.Context, identity string) ([]string, error)

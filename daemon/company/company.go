@@ -65,6 +65,8 @@ type Company struct {
 	Options
 	SignIn *signin.Server // set before the first request
 
+	refreshing sync.Map // by identity: *refreshing
+
 	people  sync.Mutex  // held while a person of the directory is read and then changed
 	logouts limit.Limit // by address: each may cost a request for the provider's keys
 

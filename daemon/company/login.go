@@ -157,6 +157,9 @@ func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, c
 	if err != nil {
 		return p, "", &pageError{http.StatusForbidden, store.Textf("%s sent data about you that nize can't store. An admin can find the details in the log of nized.", m.Name), err}
 	}
+	if token.RefreshToken != "" {
+		p.Refresh = store.NewSecret(token.RefreshToken)
+	}
 	return p, store.Clip(c1.text("sid"), identity.MaxSubject), nil
 }
 

@@ -36,6 +36,10 @@ const (
 // caller waits for a check only if there is no valid one, and only briefly. The store
 // decides by a check's age what it allows.
 type LiveGroups struct {
+	// Confirm, if set, makes a user's groups at the identity provider current, or returns why
+	// they don't count. It must be set before the first decision.
+	Confirm func(ctx context.Context, user string) error
+
 	store liveStore
 	bots  *bots.Registry
 	log   *slog.Logger
@@ -51,6 +55,7 @@ type LiveGroups struct {
 type liveStore interface {
 	store.Groups
 	store.LiveGroups
+	GetUser(ctx context.Context, id string) (store.User, error)
 }
 
 // checks is the state of one group's checks.
@@ -238,4 +243,32 @@ func (l *LiveGroups) InGroup(ctx context.Context, name, user string) (bool, erro
 	l.Refresh(ctx, []string{"group:" + name})
 	names, err := l.store.GroupsOf(ctx, user)
 	return slices.Contains(names, name), err
+}
+
+// StillInGroup implements policy.Groups.
+func (l *LiveGroups) StillInGroup(ctx context.Context, name, user string) (bool, error) {
+	in, err := l.InGroup(ctx, name, user)
+	if err != nil || !in {
+		return false, err
+	}
+	provided, err := l.store.IsProvided(ctx, name)
+	if err != nil || !provided || l.Confirm == nil {
+		return err == nil, err
+	}
+	if err := l.Confirm(ctx, user); err != nil {
+		return false, err
+	}
+	names, err := l.store.GroupsOf(ctx, user)
+	return slices.Contains(names, name), err
+}
+
+// StillAdmin implements policy.Groups.
+func (l *LiveGroups) StillAdmin(ctx context.Context, user string) (bool, error) {
+	if l.Confirm != nil {
+		if err := l.Confirm(ctx, user); err != nil {
+			return false, err
+		}
+	}
+	u, err := l.store.GetUser(ctx, user)
+	return err == nil && u.Role == store.Admin, err
 }

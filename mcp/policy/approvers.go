@@ -96,18 +96,23 @@ func (p *Approvers) approves(ctx context.Context, u store.User, c store.Call) bo
 	if c.Policy == store.ByRequester { // nearly all calls: no ballot needed
 		return u.State == store.Active && u.ID == c.By
 	}
-	return p.newBallot(ctx, c).counts(ctx, u)
+	b := p.newBallot(ctx, c)
+	b.decides = true
+	return b.counts(ctx, u)
 }
 
 // ballot is one evaluation of the approvers of a call. It asks a platform each question
 // only once.
 type ballot struct {
-	p      *Approvers
-	call   store.Call
-	who    store.Approvers
-	at     func() store.Address
-	admins func() ([]string, error) // admins of the channel on the platform
-	unsure bool                     // a lookup failed and counted as no
+	p    *Approvers
+	call store.Call
+	who  store.Approvers
+	// decides is set if a decision depends on the result: then it is not based on what the
+	// identity provider said long ago.
+	decides bool
+	at      func() store.Address
+	admins  func() ([]string, error) // admins of the channel on the platform
+	unsure  bool                     // a lookup failed and counted as no
 }
 
 func (p *Approvers) newBallot(ctx context.Context, c store.Call) *ballot {
@@ -137,6 +142,9 @@ func (b *ballot) matches(ctx context.Context, who string, u store.User) (bool, e
 	case store.ByRequester:
 		return u.ID == b.call.By, nil
 	case store.ByAdmins:
+		if b.decides && u.Role == store.Admin && u.AdminByGroup {
+			return b.p.groups.StillAdmin(ctx, u.ID)
+		}
 		return u.Role == store.Admin, nil
 	case store.ByChannel, store.ByChannelAdmins:
 		at := b.at()
@@ -150,6 +158,9 @@ func (b *ballot) matches(ctx context.Context, who string, u store.User) (bool, e
 		return slices.Contains(admins, u.ID), err
 	}
 	if name, ok := strings.CutPrefix(who, "group:"); ok {
+		if b.decides {
+			return b.p.groups.StillInGroup(ctx, name, u.ID)
+		}
 		return b.p.groups.InGroup(ctx, name, u.ID)
 	}
 	// A setting in a file may contain an id that the person had before a join.

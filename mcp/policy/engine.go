@@ -58,8 +58,14 @@ type Groups interface {
 	// GroupsOf returns the groups that the user is in. It may use a platform's answer that
 	// is up to five minutes old.
 	GroupsOf(ctx context.Context, user string) ([]string, error)
-	// InGroup reports whether the user is in the group now; it is used for decisions.
+	// InGroup reports whether the user is in the group, for finding who could decide.
 	InGroup(ctx context.Context, name, user string) (bool, error)
+	// StillInGroup is InGroup for a decision: it makes the groups of the identity provider
+	// current first.
+	StillInGroup(ctx context.Context, name, user string) (bool, error)
+	// StillAdmin reports whether a user who is an admin by a group of the identity provider
+	// is one now; it is used for decisions.
+	StillAdmin(ctx context.Context, user string) (bool, error)
 }
 
 // Credentials determines which holder's value of a declared credential a call uses.

@@ -54,8 +54,17 @@ type Person struct {
 	Name            string
 	Email           string // "" unless the provider verified it
 	Groups          []string
-	Partial         bool // it is no full sign-in: what it leaves out is unchanged
-	GroupsKnown     bool // the provider named the groups, possibly none
+	Partial         bool         // it is no full sign-in: what it leaves out is unchanged
+	GroupsKnown     bool         // the provider named the groups, possibly none
+	Refresh         store.Secret // the provider's refresh token, zero if it gave none
+}
+
+// Membership is how current the groups of a user are.
+type Membership struct {
+	Identity, Subject string       // at the provider; "" if no provider knows the user
+	Read              time.Time    // when the provider last named the groups
+	Refresh           store.Secret // zero if the provider gave none
+	Directory         bool         // a directory keeps the groups current
 }
 
 // Identity returns the identity of the person.
@@ -103,6 +112,13 @@ type Store interface {
 	SignInPerson(ctx context.Context, by store.Caller, p Person, rules Rules) (store.User, error)
 	// GetPerson returns the record of an identity, or ErrNotFound.
 	GetPerson(ctx context.Context, identity string) (Record, error)
+	// MembershipOf returns how current the groups of a user are, or ErrNotFound.
+	MembershipOf(ctx context.Context, user string) (Membership, error)
+	// KeepRefresh replaces the provider's refresh token for an identity.
+	KeepRefresh(ctx context.Context, identity string, refresh store.Secret) error
+	// EndMembership deletes the groups of an identity and its refresh token, and ends the
+	// role that came from the groups.
+	EndMembership(ctx context.Context, by store.Caller, identity string, rules Rules) error
 	// EndGroupAdmins ends the role of admins by group who are in none of the given groups.
 	EndGroupAdmins(ctx context.Context, by store.Caller, admins []string) error
 

@@ -42,6 +42,8 @@ type Provider struct {
 	userinfo  Claims
 	codes     map[string]grant
 	access    map[string]bool
+	ahead     time.Duration               // of its clock
+	refresh   map[string]bool             // valid refresh tokens; nil gives none
 	change    func(header, claims Claims) // of the next ID tokens
 	raw       func(claims Claims) string  // instead of signing
 	document  func(Claims)
@@ -99,6 +101,20 @@ func (p *Provider) Document(f func(Claims)) { p.set(func() { p.document = f }) }
 
 // Down makes the provider answer every request with 503.
 func (p *Provider) Down(down bool) { p.set(func() { p.down = down }) }
+
+// Advance moves the provider's clock forward.
+func (p *Provider) Advance(d time.Duration) { p.set(func() { p.ahead += d }) }
+
+// Refreshes makes the provider give refresh tokens, which work once. Those that it gave are
+// void if it doesn't any more.
+func (p *Provider) Refreshes(on bool) {
+	p.set(func() {
+		p.refresh = nil
+		if on {
+			p.refresh = map[string]bool{}
+		}
+	})
+}
 
 // Rotate replaces the signing key.
 func (p *Provider) Rotate() {
@@ -219,6 +235,16 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusUnauthorized, Claims{"error": "invalid_client"})
 		return
 	}
+	if r.PostFormValue("grant_type") == "refresh_token" {
+		given := r.PostFormValue("refresh_token")
+		if !p.refresh[given] {
+			reply(w, http.StatusBadRequest, Claims{"error": "invalid_grant"})
+			return
+		}
+		delete(p.refresh, given)
+		p.answerLocked(w, "")
+		return
+	}
 	code := r.PostFormValue("code")
 	g, ok := p.codes[code]
 	delete(p.codes, code)
@@ -227,8 +253,16 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusBadRequest, Claims{"error": "invalid_grant"})
 		return
 	}
-	now := time.Now()
-	claims, header := Claims{"iss": p.URL, "aud": p.Client, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "nonce": g.nonce}, Claims{}
+	p.answerLocked(w, g.nonce)
+}
+
+// answerLocked gives tokens of the person. p.mu must be held.
+func (p *Provider) answerLocked(w http.ResponseWriter, nonce string) {
+	now := time.Now().Add(p.ahead)
+	claims, header := Claims{"iss": p.URL, "aud": p.Client, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}, Claims{}
+	if nonce != "" {
+		claims["nonce"] = nonce
+	}
 	maps.Copy(claims, p.person)
 	if p.change != nil {
 		p.change(header, claims)
@@ -241,7 +275,13 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	access := rand.Text()
 	p.access[access] = true
-	reply(w, http.StatusOK, Claims{"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": raw})
+	given := Claims{"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": raw}
+	if p.refresh != nil {
+		next := rand.Text()
+		p.refresh[next] = true
+		given["refresh_token"] = next
+	}
+	reply(w, http.StatusOK, given)
 }
 
 func (p *Provider) me(w http.ResponseWriter, r *http.Request) {

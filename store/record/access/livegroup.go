@@ -180,6 +180,19 @@ func (d Access) GroupsAwaiting(ctx context.Context, identity string) (names []st
 	return names, err
 }
 
+// IsProvided implements [store.LiveGroups].
+func (d Access) IsProvided(ctx context.Context, name string) (provided bool, err error) {
+	err = d.db.Read(ctx, "reading the source of group "+name, func(t *commit.Tx) error {
+		g, err := commit.GetJSON[store.Group](t, "groups", []byte(name))
+		provided = err == nil && g.Provided()
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return provided, err
+}
+
 // GroupsOf returns the sorted names of the groups that a user is in.
 func GroupsOf(t *commit.Tx, user string, denying bool) ([]string, error) {
 	names := ListsOf(t, user)

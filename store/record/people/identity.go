@@ -89,6 +89,11 @@ func (d People) DeleteIdentityProvider(ctx context.Context, by store.Caller) err
 // endProvided deletes the provider's groups and the roles that came from them: another
 // provider must grant those again.
 func endProvided(t *commit.Tx, by store.Caller) error {
+	for _, k := range t.Keys(secretsBucket, []byte(identity.Prefix), 0) {
+		if err := t.Delete(secretsBucket, k); err != nil {
+			return err
+		}
+	}
 	for _, k := range t.Keys("provided_of", []byte(identity.Prefix), 0) {
 		parts := commit.SplitKey(k)
 		if err := access.MoveProvided(t, parts[0], access.Provided{Out: parts[1:]}); err != nil {
@@ -290,6 +295,11 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 	if p.Partial && !was.SignedIn.IsZero() && !p.GroupsKnown {
 		return u, nil
 	}
+	if !p.Partial || !p.Refresh.IsZero() {
+		if err := putRefresh(t, id, p.Refresh); err != nil {
+			return u, err
+		}
+	}
 	slices.Sort(groups)
 	return u, t.PutJSON(personsBucket, []byte(id), identity.Record{Name: p.Name, Email: p.Email, Groups: groups, SignedIn: t.Now})
 }
@@ -318,7 +328,7 @@ func dropPerson(t *commit.Tx, id string) error {
 	if !strings.HasPrefix(id, identity.Prefix) {
 		return nil
 	}
-	return errors.Join(access.MoveProvided(t, id, access.Provided{Out: access.ProvidedOf(t, id)}), t.Delete(personsBucket, []byte(id)))
+	return errors.Join(access.MoveProvided(t, id, access.Provided{Out: access.ProvidedOf(t, id)}), t.Delete(personsBucket, []byte(id)), putRefresh(t, id, store.Secret{}))
 }
 
 // UseOnce implements [identity.Store]. It also deletes a few expired entries.
