@@ -929,6 +929,7 @@ func TestCompanyGroupsOfDeciders(t *testing.T) {
 	}
 
 	b = login("Leads")
+	steps = ask("steps")
 	later()
 	a.idp.Down(true)
 	want(b, steps, "the provider is down", false)
@@ -938,7 +939,7 @@ func TestCompanyGroupsOfDeciders(t *testing.T) {
 	want(b, steps, "the provider answers about another", false)
 
 	b = login("Leads")
-	want(b, steps, "signed in again", true)
+	want(b, ask("steps"), "signed in again", true) // the earlier call may have ended without an approver
 	steps = ask("steps")
 	a.idp.Refreshes(false) // it ends the session
 	later()
