@@ -131,11 +131,12 @@ func TestAnswersThatAreNoErrorsOfOurs(t *testing.T) {
 		want   error
 		exit   int
 	}{
-		"unknown route": {404, "404 page not found\n", ErrNoRoute, ExitFailed},
-		"not allowed":   {405, "", ErrNoRoute, ExitFailed},
-		"redirect":      {307, "", store.ErrInvalid, ExitUsage},
-		"no reason":     {500, "<html>", ErrInternal, ExitFailed},
-		"strange code":  {418, `{"error":{"code":"teapot","message":"short and stout"}}`, nil, ExitFailed},
+		"unknown route":   {404, "404 page not found\n", ErrNoRoute, ExitFailed},
+		"not allowed":     {405, "", ErrNoRoute, ExitFailed},
+		"redirect":        {307, "", store.ErrInvalid, ExitUsage},
+		"no reason":       {500, "<html>", ErrInternal, ExitFailed},
+		"strange code":    {418, `{"error":{"code":"teapot","message":"short and stout"}}`, nil, ExitFailed},
+		"not for nizectl": {401, `{"error":{"code":"signed_out","message":"sign in again"}}`, nil, ExitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := serve(t, func(w http.ResponseWriter, r *http.Request) {

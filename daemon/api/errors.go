@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -206,10 +207,8 @@ func ExitCode(err error) int {
 	}
 	var wire *Error
 	if errors.As(err, &wire) {
-		if row, ok := rowOf(wire.Code); ok {
-			return row.Exit
-		}
-		return ExitFailed
+		row, _ := rowOf(wire.Code)
+		return cmp.Or(row.Exit, ExitFailed) // also for a code that only other clients get
 	}
 	for _, row := range Table {
 		if row.Err != nil && errors.Is(err, row.Err) {
