@@ -195,6 +195,29 @@ func damagedBefore(path string) bool {
 	return err == nil && strings.TrimSpace(string(text)) == damagedMark
 }
 
+// checkingMark begins the mark of a file that [File.CheckRest] has not checked yet. The
+// number of processes follows that ended without closing it in that state, including the
+// one that has it open.
+const checkingMark = "checking "
+
+func markChecking(path string, processes int) error {
+	return os.WriteFile(MarkPath(path), []byte(checkingMark+strconv.Itoa(processes)+"\n"), 0o600)
+}
+
+// unfinishedChecks returns how many processes in a row ended before their check.
+func unfinishedChecks(path string) int {
+	text, _ := os.ReadFile(MarkPath(path)) // without a mark, none is known
+	n, ok := strings.CutPrefix(strings.TrimSpace(string(text)), checkingMark)
+	if !ok {
+		return 0
+	}
+	processes, err := strconv.Atoi(n)
+	if err != nil {
+		return mostUnfinished
+	}
+	return processes
+}
+
 // Unmark removes the mark.
 func Unmark(path string) error {
 	if err := os.Remove(MarkPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {

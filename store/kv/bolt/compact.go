@@ -77,6 +77,12 @@ func (f *File) Compact(ctx context.Context) (err error) {
 		return ErrRunning
 	}
 	defer f.compacting.Unlock()
+	switch u := f.unchecked.Load(); {
+	case u.damage() != nil:
+		return u.damage()
+	case u != nil: // a copy of a damaged file could lack entries, and pass the check
+		return ErrRunning
+	}
 	path := compactPath(f.path)
 	if err := removeIfThere(path); err != nil {
 		return fmt.Errorf("compacting the database: %w", err)
@@ -134,10 +140,14 @@ func (f *File) CompactSpace() int64 {
 }
 
 // CopyTo writes a copy to path, where there must be no file or an empty one. The copy has
-// all commits before the call, may have later ones, and has no free pages.
+// all commits before the call, may have later ones, and has no free pages. If CheckRest has
+// found damage, CopyTo returns it, since the copy could lack entries unnoticed.
 func (f *File) CopyTo(ctx context.Context, path string) error {
 	f.compacting.Lock()
 	defer f.compacting.Unlock()
+	if err := f.unchecked.Load().damage(); err != nil {
+		return err
+	}
 	db, err := f.copy(ctx, path, nil)
 	if db != nil {
 		err = errors.Join(err, failure(db.Sync()), failure(db.Close()))

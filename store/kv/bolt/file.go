@@ -108,6 +108,9 @@ func Open(path string, o Options) (*File, error) {
 	if err := errors.Join(Unmark(path), removeIfThere(compactPath(path))); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	if o.Unchecked != nil {
+		_ = markChecking(path, o.Unchecked.processes) // on a full disk, this process isn't counted
+	}
 	return f, nil
 }
 
@@ -162,8 +165,12 @@ func (f *File) Close(clean bool) error {
 	f.compacting.Lock() // Compact and CheckRest stop soon
 	defer f.compacting.Unlock()
 	f.retired.Wait()
-	if err := f.current().db.Close(); err != nil || !clean || f.Unchecked() || f.failed.Load() != nil {
+	err, unchecked := f.current().db.Close(), f.unchecked.Load()
+	switch {
+	case err != nil || !clean || f.failed.Load() != nil || unchecked.damage() != nil:
 		return err
+	case unchecked != nil:
+		return Unmark(f.path)
 	}
 	return mark(f.path)
 }

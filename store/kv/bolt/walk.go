@@ -53,7 +53,10 @@ const (
 	mostDepth    = 64
 
 	startPages = 32 << 20 / 4096 // of leaves whose contents are checked at a start
-	restPages  = 512             // leaves checked in one transaction of CheckRest
+	// mostUnfinished is how many processes in a row may end before CheckRest does.
+	mostUnfinished = 2
+	mostMisses     = 1000 // attempts of CheckRest to read the head that belongs to a transaction
+	restPages      = 512  // leaves checked in one transaction of CheckRest
 )
 
 // pageCheck is one check of a file.
@@ -88,17 +91,37 @@ func CheckPages(ctx context.Context, path string) error {
 
 // Unchecked is the result of CheckStart: nil if the whole file is checked.
 type Unchecked struct {
-	most int // leaves whose contents are checked together with the structure
+	most      int   // leaves whose contents are checked together with the structure
+	processes int   // that ended in a row without closing the unchecked file, with the next one
+	damaged   error // set if CheckRest has found damage
+}
+
+// damage returns the damage that CheckRest has found.
+func (u *Unchecked) damage() error {
+	if u == nil {
+		return nil
+	}
+	return u.damaged
 }
 
 // CheckStart checks the part of the file that must be intact before the database is used.
-// The rest is checked by [File.CheckRest]. If that has found damage in the file, CheckStart
-// checks the whole file.
+// The rest is checked by [File.CheckRest]. If that has found damage in the file, or was not
+// finished by the last mostUnfinished processes, CheckStart checks the whole file: reading a
+// damaged leaf can crash the process each time, before CheckRest finds it.
 func CheckStart(ctx context.Context, path string) (*Unchecked, error) {
-	if damagedBefore(path) {
+	return checkStart(ctx, path, startPages)
+}
+
+func checkStart(ctx context.Context, path string, most int) (*Unchecked, error) {
+	before := unfinishedChecks(path)
+	if damagedBefore(path) || before >= mostUnfinished {
 		return nil, CheckPages(ctx, path)
 	}
-	return checkPages(ctx, path, startPages)
+	u, err := checkPages(ctx, path, most)
+	if u != nil {
+		u.processes = before + 1
+	}
+	return u, err
 }
 
 // checkPages checks the whole file if most is negative. Otherwise it leaves out the headers
@@ -554,16 +577,25 @@ func (f *File) CheckRest(ctx context.Context) (err error) {
 		switch {
 		case err == nil:
 			f.unchecked.Store(nil)
+			err = Unmark(f.path)
 		case errors.Is(err, kv.ErrDamaged):
 			err = errors.Join(fmt.Errorf("checking database %s: %w", f.path, err), markDamaged(f.path))
+			f.unchecked.Store(&Unchecked{most: unchecked.most, damaged: err})
 		}
 	}()
 	var rest []tree
-	for again := true; again; {
+	for misses, again := 0, true; again; misses++ {
 		err := f.view(ctx, func(t *transaction) (err error) {
 			s, _, err := readState(f.path)
-			// Two commits after the transaction has begun, its meta page is overwritten.
-			if again = err != nil || s.txid != uint64(t.tx.ID()); again {
+			if err == nil && s.txid != uint64(t.tx.ID()) {
+				err = errors.New("the file at its path is not the open one")
+			}
+			// Two commits after the transaction has begun, its meta page is overwritten. A
+			// file that was removed or replaced doesn't match, either.
+			if again = err != nil; again {
+				if errors.Is(err, os.ErrNotExist) || misses == mostMisses {
+					return fmt.Errorf("checking database %s: %w", f.path, err)
+				}
 				return ctx.Err()
 			}
 			if err := c.mapFile(f.path, s.pages); err != nil {

@@ -355,3 +355,129 @@ func FuzzCheckPages(f *testing.F) {
 		_ = CheckPages(t.Context(), bad) // whatever it says, it ends
 	})
 }
+
+// TestInterruptedChecks: if processes end again and again before the check has found what
+// crashes them, the whole file is checked at a start. Closing the file is not such an end.
+func TestInterruptedChecks(t *testing.T) {
+	const most = 60
+	ctx := t.Context()
+	start := func(t *testing.T, path string) (*File, error) {
+		rest, err := checkStart(ctx, path, most)
+		if err != nil {
+			return nil, err
+		}
+		return Open(path, Options{Unchecked: rest})
+	}
+	for _, test := range []struct {
+		name    string
+		damaged bool
+		ends    []func(*File) error // of the processes before
+		whole   bool                // the start checks the whole file
+	}{
+		{"killed once", true, []func(*File) error{kill}, false},
+		{"killed twice", true, []func(*File) error{kill, kill}, true},
+		{"killed and closed", true, []func(*File) error{kill, closed, kill}, false},
+		{"closed twice", true, []func(*File) error{closed, closed}, false},
+		{"sound, killed twice", false, []func(*File) error{kill, kill}, true},
+		{"sound, killed after the check", false, []func(*File) error{kill, func(f *File) error { return errors.Join(f.CheckRest(ctx), kill(f)) }}, false},
+		{"sound, killed twice and then again", false, []func(*File) error{kill, kill, kill}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := largeAndSmall(t)
+			if test.damaged {
+				overwrite(t, path, pageOf(t, path, "large")+8, pageBranch)
+			}
+			for _, end := range test.ends {
+				f, err := start(t, path)
+				if err == nil {
+					err = end(f)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			f, err := start(t, path)
+			if test.damaged && test.whole {
+				if !errors.Is(err, kv.ErrDamaged) {
+					t.Fatalf("started: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close(false)
+			if f.Unchecked() == test.whole {
+				t.Errorf("unchecked: %t", f.Unchecked())
+			}
+		})
+	}
+}
+
+func kill(f *File) error   { return f.Close(false) }
+func closed(f *File) error { return f.Close(true) }
+
+// TestDamagedIsNotCopied: neither a backup nor a compacted file is made of a damaged one.
+func TestDamagedIsNotCopied(t *testing.T) {
+	path := largeAndSmall(t)
+	overwrite(t, path, pageOf(t, path, "large")+pageHead+4, 100) // the order of its keys
+	rest, err := checkPages(t.Context(), path, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, Options{Unchecked: rest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close(false)
+	if err := f.Compact(t.Context()); !errors.Is(err, ErrRunning) {
+		t.Errorf("compacting before the check: %v", err)
+	}
+	if err := f.CheckRest(t.Context()); !errors.Is(err, kv.ErrDamaged) {
+		t.Fatalf("checking: %v", err)
+	}
+	if err := f.Compact(t.Context()); !errors.Is(err, kv.ErrDamaged) {
+		t.Errorf("compacting: %v", err)
+	}
+	if err := f.CopyTo(t.Context(), filepath.Join(t.TempDir(), "copy.db")); !errors.Is(err, kv.ErrDamaged) {
+		t.Errorf("copying: %v", err)
+	}
+}
+
+// TestCheckRestOfRemoved: the check ends if its file was removed or replaced, so the open
+// one can still be copied.
+func TestCheckRestOfRemoved(t *testing.T) {
+	for name, replace := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"replaced": func(path string) error { return os.Rename(path+".other", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := largeAndSmall(t)
+			rest, err := checkPages(t.Context(), path, 60)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := os.ReadFile(path)
+			if err == nil {
+				err = os.WriteFile(path+".other", content, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := Open(path, Options{Unchecked: rest})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close(false)
+			if err := errors.Join(f.update(t.Context(), func(x *transaction) error { return x.Put("small", []byte("new"), nil) }), replace(path)); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.CheckRest(t.Context()); err == nil || errors.Is(err, kv.ErrDamaged) {
+				t.Errorf("checking: %v", err)
+			}
+			if err := f.CopyTo(t.Context(), filepath.Join(t.TempDir(), "copy.db")); err != nil {
+				t.Errorf("copying: %v", err)
+			}
+		})
+	}
+}
