@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -488,8 +487,17 @@ func (p *Peer) leave(ctx context.Context, w *waiter, err error) error {
 	return &f
 }
 
-// withdraw removes a request that did not reach the server, and so will not be answered.
-func (p *Peer) withdraw(w *waiter) { p.takeAnswered(strconv.AppendUint(nil, w.id, 10)) }
+// withdraw removes a request that did not reach the server, and so will not be answered. It
+// reports whether the request was open.
+func (p *Peer) withdraw(w *waiter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	open := p.waiting[w.id] == w
+	if open {
+		p.removeLocked(w.id, w)
+	}
+	return open
+}
 
 // result passes on the progress that arrived before the answer, and returns the answer.
 func (w *waiter) result(e envelope, r *Request) (json.RawMessage, error) {
@@ -564,27 +572,33 @@ func (p *Peer) Write(ctx context.Context, m jsonrpc.Message) error {
 		w = &waiter{id: p.ids.Add(1), total: p.StartTime}
 	}
 	w.sdk = r.ID
-	err := p.addWaiter(w)
-	if err != nil {
-		err = &Fault{Reach: Never, Drop: true, Err: err}
-	} else {
-		var id jsonrpc.ID
-		if id, err = jsonrpc.MakeID(float64(w.id)); err == nil {
-			err = p.writeMessage(ctx, &jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params})
-		}
+	if err := p.addWaiter(w); err != nil {
+		return p.unsent(w, &Fault{Reach: Never, Drop: true, Err: err})
 	}
+	id, err := jsonrpc.MakeID(float64(w.id))
+	if err == nil {
+		err = p.writeMessage(ctx, &jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params})
+	}
+	var open bool
 	switch {
 	case err == nil:
 		return nil
 	case AsFault(err).Reach == Never:
-		p.withdraw(w)
+		open = p.withdraw(w)
 	default:
-		p.findWaiter(w.id, true)
-		if ctx.Err() != nil {
+		if open = p.findWaiter(w.id, true) != nil; open && ctx.Err() != nil {
 			err = p.leave(ctx, w, err)
 		}
 	}
-	if !tapped {
+	if tapped && !open {
+		return nil // it was answered before the write ended, and the reader delivers that
+	}
+	return p.unsent(w, err)
+}
+
+// unsent ends a request of the SDK that is not open and was not sent.
+func (p *Peer) unsent(w *waiter, err error) error {
+	if w.answer == nil {
 		return err
 	}
 	return p.deliver(w, envelope{broken: err})

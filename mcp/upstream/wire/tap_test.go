@@ -371,6 +371,62 @@ func TestRequestOfTheSessionIsCancelled(t *testing.T) {
 	}
 }
 
+// TestAnswerDuringAWrite: a request that is cancelled while it is written may be answered
+// already. Then neither its caller nor the reader waits for another.
+func TestAnswerDuringAWrite(t *testing.T) {
+	f := &slowFrames{scriptFrames: scriptFrames{in: make(chan string), out: func(string) {}}}
+	p := NewPeer(f, NewBudget(), func() {}, func(string) {})
+	f.ended = p.Done()
+	cs, err := NewClient(&sdk.Implementation{Name: "nize", Version: "1"}, &sdk.ClientOptions{}).Connect(t.Context(), p, &sdk.ClientSessionOptions{ProtocolVersion: VersionLegacy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &PeerSession{Peer: p, Session: cs}
+	defer s.Terminate(true)
+	for range 30 { // the caller takes the answer or the end of its context, by chance
+		ctx, cancel := context.WithCancel(t.Context())
+		f.progress, f.cancel = make(chan struct{}), cancel
+		_, err := s.Call(ctx, &Request{Method: MethodList, Progress: func(json.RawMessage) {
+			f.progress <- struct{}{}
+			<-ctx.Done()
+		}})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		p.mu.Lock()
+		if len(p.waiting) != 0 || p.late != 0 {
+			t.Fatalf("%d requests are open, and %d answers expected", len(p.waiting), p.late)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// slowFrames are those of a server that has answered a list before its write ends.
+type slowFrames struct {
+	scriptFrames
+	progress chan struct{}
+	cancel   context.CancelFunc
+}
+
+func (f *slowFrames) write(ctx context.Context, msg []byte) error {
+	e, err := openEnvelope(msg)
+	if err != nil {
+		return err
+	}
+	switch e.method {
+	case methodInitialize:
+		go func() { f.in <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, e.id, helloResult) }()
+	case MethodList:
+		f.in <- fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, e.id)
+		<-f.progress // the caller looks at nothing else
+		f.in <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, e.id)
+		f.in <- `{"jsonrpc":"2.0","method":"notifications/message"}` // is read when the answer was handled
+		f.cancel()
+		return &Fault{Reach: Maybe, Err: ctx.Err()}
+	}
+	return nil
+}
+
 // scriptFrames answers initialize.
 type scriptFrames struct {
 	floodFrames
