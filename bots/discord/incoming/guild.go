@@ -1,7 +1,6 @@
 package incoming
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -20,7 +19,7 @@ func Direct(c discordgo.Channel) bool { return c.Type == discordgo.ChannelTypeDM
 
 // DecodeGuild decodes a guild.
 func DecodeGuild(raw []byte) (g discordgo.Guild, err error) {
-	if err := json.Unmarshal(raw, &g); err != nil || !IDForm.MatchString(g.ID) {
+	if err := decode(raw, guildFields, &g); err != nil || !IDForm.MatchString(g.ID) {
 		return g, fmt.Errorf("%w guild", store.ErrInvalid)
 	}
 	g.Roles, g.Channels, g.Threads = present(g.Roles), present(g.Channels), present(g.Threads)
@@ -32,7 +31,7 @@ func DecodeGuild(raw []byte) (g discordgo.Guild, err error) {
 
 // DecodeChannel decodes a channel or a thread.
 func DecodeChannel(raw []byte) (c discordgo.Channel, err error) {
-	if err := json.Unmarshal(raw, &c); err != nil || !IDForm.MatchString(c.ID) || c.ParentID != "" && !IDForm.MatchString(c.ParentID) {
+	if err := decode(raw, channelFields, &c); err != nil || !IDForm.MatchString(c.ID) || c.ParentID != "" && !IDForm.MatchString(c.ParentID) {
 		return c, fmt.Errorf("%w channel", store.ErrInvalid)
 	}
 	presentIn(&c)
@@ -46,7 +45,7 @@ func presentIn(c *discordgo.Channel) {
 // DecodeLeaver returns the user who left a guild according to an event.
 func DecodeLeaver(raw []byte) (guild, user string, err error) {
 	var m discordgo.Member
-	if err := json.Unmarshal(raw, &m); err != nil || m.User == nil || !IDForm.MatchString(m.GuildID) || !IDForm.MatchString(m.User.ID) {
+	if err := decode(raw, fields{"guild_id": nil, "user": userFields}, &m); err != nil || m.User == nil || !IDForm.MatchString(m.GuildID) || !IDForm.MatchString(m.User.ID) {
 		return "", "", fmt.Errorf("%w event", store.ErrInvalid)
 	}
 	return m.GuildID, m.User.ID, nil

@@ -83,7 +83,7 @@ func (i *Interaction) UnmarshalJSON(raw []byte) error {
 		In     discordgo.Channel `json:"channel"`
 		Masked bool              `json:"nize_masked"`
 	}
-	if err := decode(raw, &all, &own); err != nil {
+	if err := decode(raw, interactionFields, &all, &own); err != nil {
 		return err
 	}
 	presentIn(&own.In)

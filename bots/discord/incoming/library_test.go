@@ -190,3 +190,55 @@ func FuzzGuild(f *testing.F) {
 		}
 	})
 }
+
+// TestUnusedFields: a field that nize doesn't use may be of any JSON type. discordgo refuses
+// the whole payload because of one.
+func TestUnusedFields(t *testing.T) {
+	const odd = `"flags":"x","poll":7,"timestamp":"","member":{"permissions":"","joined_at":7,"user":{"id":"2000","username":"ben","flags":"x"}},"entitlements":{},"app_permissions":null,"context":"x","authorizing_integration_owners":[],`
+	const other = `{` + odd + `"id":"10","channel_id":"20",` + author + `,"content":"hello","embeds":[{"title":"T","color":"red"}],"components":[` + row + `]}`
+	for name, c := range map[string]struct {
+		raw    string
+		into   any
+		decode func([]byte) (string, error)
+	}{
+		"a message": {strings.Replace(other, `"embeds"`, `"referenced_message":`+other+`,"embeds"`, 1), new(discordgo.Message), func(raw []byte) (string, error) {
+			m, err := DecodeMessage(raw)
+			if err != nil || len(m.Components) != 1 || m.Reply() == nil || m.Embeds[0].Title != "T" {
+				return "", err
+			}
+			return m.Author.ID + m.Content + m.Reply().Content, nil
+		}},
+		"a press": {`{` + odd + `"id":"30","application_id":"40","type":3,"token":"t","guild_id":"50","channel_id":"20","channel":{"id":"20","type":11,"parent_id":"21","thread_metadata":7},"message":` + other + `,"data":{"custom_id":"call:run","component_type":3,"values":["x"],"resolved":[]}}`, new(discordgo.Interaction), func(raw []byte) (string, error) {
+			i, err := DecodeInteraction(raw)
+			if err != nil || i.In.ParentID != "21" || i.MessageID() != "10" {
+				return "", err
+			}
+			return i.User.ID + i.CustomID() + i.Chosen(), nil
+		}},
+		"a guild": {`{` + odd + `"id":"50","owner_id":"2000","afk_timeout":"x","roles":[{"id":"60","permissions":"8","color":"red"}],"channels":[{"id":"20","topic":7,"permission_overwrites":[{"id":"60","type":0,"allow":"1","deny":"2","x":1}]}],"threads":[{"id":"21","parent_id":"20","thread_metadata":7}]}`, new(discordgo.Guild), func(raw []byte) (string, error) {
+			g, err := DecodeGuild(raw)
+			if err != nil || g.Roles[0].Permissions != 8 || g.Channels[0].PermissionOverwrites[0].Deny != 2 {
+				return "", err
+			}
+			return g.OwnerID + g.Channels[0].ID + g.Threads[0].ParentID, nil
+		}},
+		"a leaver": {`{` + odd + `"guild_id":"50","joined_at":7,"user":{"id":"2000","flags":"x"}}`, new(discordgo.Member), func(raw []byte) (string, error) {
+			guild, user, err := DecodeLeaver(raw)
+			return user + guild, err
+		}},
+	} {
+		if json.Unmarshal([]byte(c.raw), c.into) == nil {
+			t.Errorf("%s: discordgo decodes it now", name)
+		}
+		want := map[string]string{"a message": "2000hellohello", "a press": "2000call:runx", "a guild": "20002020", "a leaver": "200050"}[name]
+		if got, err := c.decode([]byte(c.raw)); got != want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	// What nize does use is still refused.
+	for _, raw := range []string{strings.Replace(other, `"hello"`, `7`, 1), strings.Replace(other, `"author":{`, `"author":{"bot":"no",`, 1)} {
+		if m, err := DecodeMessage([]byte(raw)); err == nil {
+			t.Errorf("a message: %s is %+v", raw, m)
+		}
+	}
+}

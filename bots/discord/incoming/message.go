@@ -3,14 +3,16 @@
 // pasted.
 //
 // The values are discordgo's types. discordgo refuses a whole message or interaction if it
-// has a component of a type that the library doesn't know; such components are removed here
-// before it decodes. TestLibraryIncoming shows what it would lose.
+// has a component of a type that the library doesn't know, or a field of another JSON type
+// than it expects; such components, and the fields that nize doesn't use, are removed here
+// before it decodes. TestLibraryIncoming and TestUnusedFields show what it would lose.
 package incoming
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -76,7 +78,7 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 	var own struct {
 		Masked bool `json:"nize_masked"`
 	}
-	if err := decode(raw, &all, &own); err != nil {
+	if err := decode(raw, messageFields, &all, &own); err != nil {
 		return err
 	}
 	m.Message, m.Masked = used(&all), own.Masked
@@ -118,18 +120,77 @@ func account(u *discordgo.User) *discordgo.User {
 }
 
 // decode decodes a payload into several values. If the library refuses it, it is decoded
-// without the components that the library doesn't know.
-func decode(raw []byte, into ...any) error {
+// without the fields that nize doesn't use and the components that the library doesn't know.
+func decode(raw []byte, uses fields, into ...any) error {
 	for _, v := range into {
 		err := json.Unmarshal(raw, v)
 		if err != nil {
-			err = json.Unmarshal(known(raw, maxDepth), v)
+			err = json.Unmarshal(known(uses.keep(raw), maxDepth), v)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fields are those of a payload that nize uses, with those of the objects in them; nil means
+// all.
+type fields map[string]fields
+
+var (
+	userFields    = fields{"id": nil, "username": nil, "global_name": nil, "bot": nil}
+	channelFields = fields{
+		"id": nil, "guild_id": nil, "type": nil, "name": nil, "parent_id": nil, "recipients": userFields,
+		"permission_overwrites": {"id": nil, "type": nil, "allow": nil, "deny": nil},
+	}
+	guildFields = fields{
+		"id": nil, "name": nil, "owner_id": nil, "preferred_locale": nil, "unavailable": nil, "channels": channelFields, "threads": channelFields,
+		"roles": {"id": nil, "name": nil, "permissions": nil},
+	}
+	replyFields = fields{
+		"id": nil, "channel_id": nil, "guild_id": nil, "author": userFields, "type": nil, "content": nil, "webhook_id": nil,
+		"mentions": userFields, "mention_roles": nil, "mention_everyone": nil, "components": nil,
+		"attachments": {"id": nil, "filename": nil, "content_type": nil, "size": nil, "url": nil},
+		"embeds":      {"title": nil, "description": nil, "footer": {"text": nil}},
+	}
+	messageFields = replyFields.with(fields{"referenced_message": replyFields, "nize_masked": nil})
+
+	interactionFields = fields{
+		"id": nil, "application_id": nil, "type": nil, "token": nil, "guild_id": nil, "channel_id": nil, "channel": channelFields, "locale": nil,
+		"user": userFields, "member": {"user": userFields}, "message": {"id": nil}, "nize_masked": nil,
+		"data": {"name": nil, "type": nil, "target_id": nil, "options": nil, "custom_id": nil, "component_type": nil, "values": nil, "components": nil},
+	}
+)
+
+func (f fields) with(more fields) fields {
+	all := maps.Clone(f)
+	maps.Copy(all, more)
+	return all
+}
+
+// keep returns a payload, or each payload in a list, with these fields only.
+func (f fields) keep(raw json.RawMessage) json.RawMessage {
+	var list []json.RawMessage
+	var has map[string]json.RawMessage
+	switch {
+	case f == nil:
+		return raw
+	case json.Unmarshal(raw, &list) == nil && list != nil:
+		for i, v := range list {
+			list[i] = f.keep(v)
+		}
+		return encode(list)
+	case json.Unmarshal(raw, &has) == nil && has != nil:
+		kept := map[string]json.RawMessage{}
+		for name, inner := range f {
+			if v, ok := has[name]; ok {
+				kept[name] = inner.keep(v)
+			}
+		}
+		return encode(kept)
+	}
+	return raw
 }
 
 // maxDepth is how many levels of a payload are searched for components. Discord's payloads
