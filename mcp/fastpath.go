@@ -168,13 +168,13 @@ func (h *fastPath) passToSDK(w http.ResponseWriter, r *http.Request, session str
 		if r.Method == http.MethodGet {
 			use = sessions.Listens
 		}
-		leave, known, _ := h.server.sessions.Enter(session, auth.TokenInfoFromContext(r.Context()).UserID, use)
+		leave, known, ours := h.server.sessions.Enter(session, auth.TokenInfoFromContext(r.Context()).UserID, use)
 		if !known {
 			http.Error(w, "session not found", http.StatusNotFound)
 			return
 		}
 		defer leave()
-		if use == sessions.Listens {
+		if use == sessions.Listens && ours { // the SDK refuses another user
 			stream, end := h.streams.enter(session, w)
 			defer end()
 			w = stream

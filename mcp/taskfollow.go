@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -307,28 +308,28 @@ type notificationStream struct {
 	http.ResponseWriter
 
 	mu     sync.Mutex
-	open   bool // the head is written
+	status int // of the head, 0 before it is written
 	closed bool
 }
 
 func (n *notificationStream) WriteHeader(status int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.open = status == http.StatusOK
+	n.status = cmp.Or(n.status, status)
 	n.ResponseWriter.WriteHeader(status)
 }
 
 func (n *notificationStream) Write(b []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.open = true
+	n.status = cmp.Or(n.status, http.StatusOK)
 	return n.ResponseWriter.Write(b)
 }
 
 func (n *notificationStream) Flush() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.open = true
+	n.status = cmp.Or(n.status, http.StatusOK)
 	_ = http.NewResponseController(n.ResponseWriter).Flush()
 }
 
@@ -342,7 +343,7 @@ func (n *notificationStream) notify(m jsonrpc.Message) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.open || n.closed {
+	if n.status != http.StatusOK || n.closed {
 		return errNoStream
 	}
 	c := http.NewResponseController(n.ResponseWriter)
@@ -361,28 +362,29 @@ func (n *notificationStream) close() {
 	n.closed = true
 }
 
-// sessionStreams holds the stream of each session whose client listens.
+// sessionStreams holds the streams of each session whose client listens. There may be several
+// for a moment: the SDK refuses a second one, and accepts the next one before the handler of
+// the last one has ended.
 type sessionStreams struct {
 	mu   sync.Mutex
-	open map[string]*notificationStream
+	open map[string][]*notificationStream
 }
 
-// enter adds the stream of a session until leave is called.
+// enter adds a stream of a session until leave is called.
 func (ss *sessionStreams) enter(session string, w http.ResponseWriter) (n *notificationStream, leave func()) {
 	n = &notificationStream{ResponseWriter: w}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.open == nil {
-		ss.open = map[string]*notificationStream{}
+		ss.open = map[string][]*notificationStream{}
 	}
-	if ss.open[session] == nil { // the SDK refuses a second one
-		ss.open[session] = n
-	}
+	ss.open[session] = append(ss.open[session], n)
 	return n, func() {
 		n.close()
 		ss.mu.Lock()
 		defer ss.mu.Unlock()
-		if ss.open[session] == n {
+		left := slices.DeleteFunc(slices.Clone(ss.open[session]), func(o *notificationStream) bool { return o == n })
+		if ss.open[session] = left; len(left) == 0 {
 			delete(ss.open, session)
 		}
 	}
@@ -391,10 +393,13 @@ func (ss *sessionStreams) enter(session string, w http.ResponseWriter) (n *notif
 // notify sends a message to the client of a session.
 func (ss *sessionStreams) notify(session string, m jsonrpc.Message) error {
 	ss.mu.Lock()
-	n := ss.open[session]
+	streams := ss.open[session]
 	ss.mu.Unlock()
-	if n == nil {
-		return nil // the client may listen later
+	err := errNoStream // the client may listen later
+	for _, n := range slices.Backward(streams) {
+		if err = n.notify(m); err == nil {
+			return nil
+		}
 	}
-	return n.notify(m)
+	return err
 }
