@@ -7,8 +7,8 @@
 //
 //   - the blocks, attachments and files of a message, and the blocks of a view: one part of
 //     an unexpected shape makes it refuse all of the event
-//   - a member of another JSON type than the library expects, in a message: nize doesn't
-//     use most of them
+//   - a member of another JSON type than the library expects: nize doesn't use most of
+//     them. What a person chose or typed is refused then
 //   - the inputs of a view that has none, for which Slack sends an empty list
 //   - the text of blocks (blocks.go): of types that it doesn't know it keeps only the JSON
 package incoming
@@ -115,22 +115,22 @@ func (e *Event) decode(raw []byte) error {
 			slackevents.AppHomeOpenedEvent
 			View View `json:"view"`
 		}
-		err := json.Unmarshal(raw, &o)
+		err := tolerant(json.Unmarshal(raw, &o))
 		e.User, e.Channel, e.Tab, e.Home = o.User, o.Channel, o.Tab, o.View
 		return err
 	case slackevents.AssistantThreadStarted:
 		var o slackevents.AssistantThreadStartedEvent
-		err := json.Unmarshal(raw, &o)
+		err := tolerant(json.Unmarshal(raw, &o))
 		e.User, e.Channel, e.ThreadTimestamp = o.AssistantThread.UserID, o.AssistantThread.ChannelID, o.AssistantThread.ThreadTimeStamp
 		return err
 	case slackevents.AgentSessionStopped:
 		var o slackevents.AgentSessionStoppedEvent
-		err := json.Unmarshal(raw, &o)
+		err := tolerant(json.Unmarshal(raw, &o))
 		e.User, e.Channel, e.ThreadTimestamp = o.User, o.Channel, o.ThreadTimestamp
 		return err
 	case slackevents.AgentSessionTitleChanged:
 		var o slackevents.AgentSessionTitleChangedEvent
-		err := json.Unmarshal(raw, &o)
+		err := tolerant(json.Unmarshal(raw, &o))
 		e.User, e.Channel, e.ThreadTimestamp, e.Title = o.User, o.Channel, o.ThreadTimestamp, o.Title
 		return err
 	case slackevents.UserChange:

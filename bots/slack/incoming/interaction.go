@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	slackgo "github.com/slack-go/slack"
@@ -15,16 +16,17 @@ import (
 // Interaction is a press, a submitted dialog or a shortcut.
 type Interaction struct {
 	interaction
-	Message Message `json:"message"`
-	View    View    `json:"view"`
-	Masked  bool    `json:"nize_masked"`
+	Pressed []*Action `json:"actions"`
+	Message Message   `json:"message"`
+	View    View      `json:"view"`
+	Masked  bool      `json:"nize_masked"`
 }
 
 // interaction is slack-go's type without its UnmarshalJSON.
 type interaction slackgo.InteractionCallback
 
 // Actions are the pressed buttons and the choices.
-func (i *Interaction) Actions() []*Action { return i.ActionCallback.BlockActions }
+func (i *Interaction) Actions() []*Action { return i.Pressed }
 
 // Action is a pressed button, a choice, or an input of a dialog.
 type Action = slackgo.BlockAction
@@ -51,6 +53,43 @@ func (i *Inputs) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*map[string]map[string]Action)(i))
 }
 
+// chosen has the members of an action or an input that tell what a person chose or typed.
+type chosen struct {
+	ActionID        string   `json:"action_id"`
+	BlockID         string   `json:"block_id"`
+	ActionTs        string   `json:"action_ts"`
+	Value           string   `json:"value"`
+	SelectedOption  option   `json:"selected_option"`
+	SelectedOptions []option `json:"selected_options"`
+}
+
+type option struct {
+	Value string `json:"value"`
+}
+
+// checkChosen returns an error if one of those members has another JSON type than expected:
+// read as empty, it would be another answer.
+func checkChosen(payload []byte) error {
+	var p struct {
+		Actions []chosen `json:"actions"`
+		View    struct {
+			State struct {
+				Values json.RawMessage `json:"values"`
+			} `json:"state"`
+		} `json:"view"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return err
+	}
+	values := p.View.State.Values
+	var none Inputs
+	if len(values) == 0 || none.UnmarshalJSON(values) == nil && none == nil {
+		return nil
+	}
+	var inputs map[string]map[string]chosen
+	return json.Unmarshal(values, &inputs)
+}
+
 // Typed returns the typed text of an input, or the choice; "" for none.
 func Typed(a Action) string { return cmp.Or(a.Value, a.SelectedOption.Value) }
 
@@ -67,9 +106,10 @@ func Values(a Action) []string {
 }
 
 func DecodeInteraction(payload []byte) (i Interaction, err error) {
-	if err := json.Unmarshal(payload, &i); err != nil {
+	if err := errors.Join(tolerant(json.Unmarshal(payload, &i)), checkChosen(payload)); err != nil {
 		return i, fmt.Errorf("%w interaction: %w", store.ErrInvalid, err)
 	}
+	i.Pressed = slices.DeleteFunc(i.Pressed, func(a *Action) bool { return a == nil })
 	i.Channel.ID = cmp.Or(i.Channel.ID, i.Container.ChannelID)
 	i.Message.Timestamp = cmp.Or(i.Message.Timestamp, i.Container.MessageTs)
 	i.Message.ThreadTimestamp = cmp.Or(i.Message.ThreadTimestamp, i.Container.ThreadTs)
@@ -98,13 +138,15 @@ type Command struct {
 }
 
 func DecodeCommand(payload []byte) (s Command, err error) {
-	var mark struct {
-		Masked bool `json:"nize_masked"`
+	var used struct {
+		Command string `json:"command"`
+		Text    string `json:"text"` // of another JSON type, it is no empty command
+		Masked  bool   `json:"nize_masked"`
 	}
-	if err := errors.Join(json.Unmarshal(payload, &s.SlashCommand), json.Unmarshal(payload, &mark)); err != nil {
+	if err := errors.Join(tolerant(json.Unmarshal(payload, &s.SlashCommand)), json.Unmarshal(payload, &used)); err != nil {
 		return s, fmt.Errorf("%w command: %w", store.ErrInvalid, err)
 	}
-	s.Masked = mark.Masked
+	s.Masked = used.Masked
 	if !IDForm.MatchString(s.UserID) || !IDForm.MatchString(s.TeamID) || !IDForm.MatchString(s.ChannelID) {
 		return s, fmt.Errorf("%w command: user, team or channel", store.ErrInvalid)
 	}
