@@ -111,16 +111,22 @@ func scriptPretend(ts *testscript.TestScript, neg bool, args []string) {
 	at, key, _ := strings.Cut(made.Page, "/#")
 	deed, err := json.Marshal(page.Deed{Do: "say", User: args[1], Channel: args[2], Text: args[3]})
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/dev/act", bytes.NewReader(deed))
-	ts.Check(err)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Key", key)
-	res, err := http.DefaultClient.Do(req)
-	ts.Check(err)
-	defer res.Body.Close()
-	if b, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK || bytes.Contains(b, []byte(`"error"`)) {
-		ts.Fatalf("%q was not sent: %s, %s, %v", args[3], res.Status, b, err)
-	}
+	untilEvery(ts, 100*time.Millisecond, args[3]+" is sent", func(ctx context.Context) bool {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/dev/act", bytes.NewReader(deed))
+		ts.Check(err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-Key", key)
+		res, err := http.DefaultClient.Do(req)
+		ts.Check(err)
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		ts.Check(err)
+		if bytes.Contains(b, []byte("no such command here")) { // the bot registers its commands after it connected
+			return false
+		}
+		if res.StatusCode != http.StatusOK || bytes.Contains(b, []byte(`"error"`)) {
+			ts.Fatalf("%q was not sent: %s, %s", args[3], res.Status, b)
+		}
+		return true
+	})
 }
