@@ -264,6 +264,10 @@ type Budgets interface {
 	ListBudgets(ctx context.Context) ([]BudgetState, error)
 	// BudgetsFor returns the budgets that a call as in r would count for.
 	BudgetsFor(ctx context.Context, r Reservation) ([]BudgetState, error)
+	// NearlyUsedDefaults returns the budgets of [Everybody], and that of userDaily tokens a
+	// day, of each person who has used at least 80 % of one and has no such budget of their
+	// own. They include users who were removed. It reads all people in one transaction.
+	NearlyUsedDefaults(ctx context.Context, userDaily int64) ([]BudgetState, error)
 }
 
 // Meter reserves capacity in budgets while model calls run. Reserve checks the used and

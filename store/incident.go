@@ -78,6 +78,9 @@ type IncidentQuery struct {
 	All   bool // include ended incidents; otherwise only active ones
 	Due   bool // only incidents with a destination yet to be notified, oldest first
 	Limit int  // 0 is 1000
+	// Kinds selects active incidents of these kinds, without reading others. It can't be
+	// used with All or Due.
+	Kinds []string
 }
 
 // Incidents stores incidents. Its writes also succeed on a full disk, since that is an
@@ -96,4 +99,6 @@ type Incidents interface {
 	NoteDelivery(ctx context.Context, by Caller, id string, d Delivery) error
 	// ListIncidents returns incidents, newest first unless q sets another order.
 	ListIncidents(ctx context.Context, q IncidentQuery) ([]Incident, error)
+	// CountIncidents returns the number of active incidents. It reads no records.
+	CountIncidents(ctx context.Context) (int, error)
 }

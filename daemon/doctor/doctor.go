@@ -123,7 +123,8 @@ type Token struct {
 
 // Open is a problem that people were notified of and that persists.
 type Open struct {
-	Incidents []Incident
+	Active    int        // incidents of all kinds
+	Incidents []Incident // those of the database, backups and the audit trail
 	Budgets   []Budget
 }
 

@@ -55,7 +55,7 @@ func ill() Facts {
 	}
 	f.Providers = []Provider{{Name: "groq", Disabled: true}, {Name: "openai", Asked: true, Error: "401 Unauthorized"}, {Name: "ollama", Asked: true}}
 	f.Tokens = []Token{{Name: "laptop", User: "mia", Expires: at.Add(80 * time.Hour), Cure: "nizectl tokens rotate laptop --user mia"}}
-	f.Incidents = []Incident{{Kind: "budget.exceeded"}, {Kind: "budget.warned"}}
+	f.Active = 2
 	f.Budgets = []Budget{{Name: "daily budget of mia", Spent: true}, {Name: "daily budget of team:ops"}}
 	f.Backup.Error, f.Audit.Error = "no space left for the database", "event 7 was changed"
 	f.Groups = []Group{{Name: "dev", Shut: true}, {Name: "late", Looked: at.Add(-4 * time.Minute), Error: "no answer"}, {Name: "live", Looked: at.Add(-2 * time.Minute)},
@@ -86,7 +86,7 @@ func TestGolden(t *testing.T) {
 	fresh.Files.Wide = []string{"notes.txt"}
 	gone := well()
 	gone.Files.Database, gone.Files.Key, gone.Files.Socket = File{Path: "/var/lib/nize/nize.db"}, File{Path: "/var/lib/nize/nize.key"}, File{Path: "/run/nize/nized.sock"}
-	fresh.Incidents = []Incident{{Kind: "migration", Subject: "schema 9", Title: store.Textf("The upgrade of the database to schema 9 failed"), Cure: "df -h /var/lib/nize"}}
+	fresh.Active, fresh.Incidents = 1, []Incident{{Kind: "migration", Subject: "schema 9", Title: store.Textf("The upgrade of the database to schema 9 failed"), Cure: "df -h /var/lib/nize"}}
 	gone.Alerts.Error, gone.Backup.Last = "invalid secret of the webhook", at.Add(-100*time.Hour)
 	checking := well()
 	checking.WasClean, checking.Unchecked = false, true

@@ -308,10 +308,10 @@ func alerts(f Facts) []api.Finding {
 }
 
 func incidents(f Facts) []api.Finding {
-	if len(f.Incidents) == 0 {
+	if f.Active == 0 {
 		return ok(store.Textf("no incident is open"))
 	}
-	return warning(count(len(f.Incidents), store.Textf("1 incident is open"), store.Textf("%d incidents are open", len(f.Incidents))), "nizectl alerts list")
+	return warning(count(f.Active, store.Textf("1 incident is open"), store.Textf("%d incidents are open", f.Active)), "nizectl alerts list")
 }
 
 func openFiles(f Facts) []api.Finding {

@@ -3,10 +3,7 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"nize/daemon/alert"
@@ -46,8 +43,7 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 		exempt[u.ID] = u.Role == store.Admin && !store.GetBool(m.Config, "", "budgets.admins")
 		names[u.ID] = u.Name
 	}
-	byTool := slices.ContainsFunc(all, func(s store.BudgetState) bool { return s.Subject == store.Everybody && s.Tool != "" })
-	each, err := m.budgetsOfEach(ctx, names, byTool)
+	each, err := m.Store.NearlyUsedDefaults(ctx, int64(store.GetInt(m.Config, "", "budgets.user.daily")))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +53,8 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 		if s.User != "" {
 			id = s.User
 		}
-		if !s.Nearly() || exempt[id] || s.Subject == store.Everybody && s.User == "" {
+		_, known := exempt[id]
+		if !s.Nearly() || exempt[id] || s.Subject == store.Everybody && !known { // not one person's, or that of a removed user
 			continue
 		}
 		b := shortBudget{BudgetState: s, whose: s.Subject}
@@ -69,47 +66,6 @@ func (m *Monitor) shortBudgets(ctx context.Context) ([]shortBudget, error) {
 		short = append(short, b)
 	}
 	return short, nil
-}
-
-// budgetsOfEach returns the default budgets of people who have none of their own and spent
-// anything in the longest period. For budgets of calls, which have no cost, it returns
-// those of all people.
-func (m *Monitor) budgetsOfEach(ctx context.Context, names map[string]string, byTool bool) (each []store.BudgetState, err error) {
-	since, _ := store.Monthly.Bounds(m.Now())
-	used, err := m.Store.Usage(ctx, store.UsageQuery{By: "user", Since: since})
-	if err != nil {
-		return nil, fmt.Errorf("reading the usage: %w", err)
-	}
-	daily, seen := int64(store.GetInt(m.Config, "", "budgets.user.daily")), map[string]bool{}
-	var ids []string
-	for _, row := range used.Rows {
-		ids = append(ids, row.Key)
-	}
-	if byTool {
-		ids = append(ids, slices.Sorted(maps.Keys(names))...)
-	}
-	for _, id := range ids {
-		if names[id] == "" { // merged with another user, or removed
-			u, err := m.Store.GetUser(ctx, id)
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("reading user %s: %w", id, err)
-			}
-			id = u.ID
-		}
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		list, err := m.Store.BudgetsFor(ctx, store.Reservation{Spend: store.Spend{User: id}, UserDaily: daily, Tool: store.OfAnything})
-		if err != nil {
-			return nil, fmt.Errorf("reading the budgets of user %s: %w", id, err)
-		}
-		each = append(each, slices.DeleteFunc(list, func(s store.BudgetState) bool { return s.Subject != store.Everybody })...)
-	}
-	return each, nil
 }
 
 // budgets reports short budgets.

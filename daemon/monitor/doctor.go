@@ -132,11 +132,15 @@ func (d *Doctor) tokens(ctx context.Context, f *doctor.Facts) error {
 }
 
 func (d *Doctor) incidents(ctx context.Context, f *doctor.Facts) error {
-	active, err := d.Monitor.Store.ListIncidents(ctx, store.IncidentQuery{})
+	var err error
+	if f.Active, err = d.Monitor.Store.CountIncidents(ctx); err != nil {
+		return err
+	}
+	told, err := d.Monitor.Store.ListIncidents(ctx, store.IncidentQuery{Kinds: []string{alert.Migration, alert.Backup, alert.AuditFailed}})
 	if err != nil {
 		return fmt.Errorf("listing incidents: %w", err)
 	}
-	for _, i := range active {
+	for _, i := range told {
 		f.Incidents = append(f.Incidents, doctor.Incident{ID: i.ID, Kind: i.Kind, Subject: i.Subject, Title: i.Title, Cure: i.Cure})
 		// A run that failed before the last restart is known from its incident.
 		switch {

@@ -57,7 +57,7 @@ func downWords(server string, lasts time.Duration, told bool) store.Text {
 
 // adminsKnow reports whether an alert about the server was delivered.
 func (t DownNotifier) adminsKnow(ctx context.Context, server string) bool {
-	list, err := t.Incidents.ListIncidents(ctx, store.IncidentQuery{})
+	list, err := t.Incidents.ListIncidents(ctx, store.IncidentQuery{Kinds: []string{alert.ServerDown}})
 	if err != nil {
 		t.Log.Error("reading the incidents", "err", err)
 		return false

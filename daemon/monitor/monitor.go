@@ -25,10 +25,9 @@ type Store interface {
 	ListTools(ctx context.Context, server string) ([]store.Tool, error)
 	ExpiringTokens(ctx context.Context, by time.Time) ([]store.Token, error)
 	ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
-	GetUser(ctx context.Context, id string) (store.User, error)
+	CountIncidents(ctx context.Context) (int, error)
 	ListBudgets(ctx context.Context) ([]store.BudgetState, error)
-	BudgetsFor(ctx context.Context, r store.Reservation) ([]store.BudgetState, error)
-	Usage(ctx context.Context, q store.UsageQuery) (store.UsageReport, error)
+	NearlyUsedDefaults(ctx context.Context, userDaily int64) ([]store.BudgetState, error)
 }
 
 // Pool has the connected servers.

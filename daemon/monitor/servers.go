@@ -113,7 +113,7 @@ func (m *Monitor) heldTools(ctx context.Context, server string, r *alert.Result)
 	}
 	tools = slices.DeleteFunc(tools, func(t store.Tool) bool { return t.State != store.ToolQuarantined })
 	if len(tools) > heldShown {
-		active, err := m.Store.ListIncidents(ctx, store.IncidentQuery{})
+		active, err := m.Store.ListIncidents(ctx, store.IncidentQuery{Kinds: []string{alert.ToolHeld}})
 		if err != nil {
 			return fmt.Errorf("reading incidents: %w", err)
 		}

@@ -329,6 +329,71 @@ func toolBudgets(e *env) {
 	})
 }
 
+// nearlyUsedDefaults: those of all people are the ones that each person's own list has.
+func nearlyUsedDefaults(e *env) {
+	ctx := e.Context()
+	people := []string{e.person("mia"), e.person("bob"), e.person("eve"), e.person("kim"), e.person("old")}
+	everybody := func(period store.Period, unit store.Unit, tool string, limit int64) {
+		e.ok(e.PutBudget(ctx, ada, store.Budget{Subject: store.Everybody, Period: period, Unit: unit, Tool: tool, Limit: limit}))
+	}
+	check := func(daily int64, want int) {
+		e.Helper()
+		lists := map[string]int{}
+		for _, id := range people {
+			for _, s := range must(e.BudgetsFor(ctx, store.Reservation{Spend: store.Spend{User: id}, UserDaily: daily, Tool: store.OfAnything}))(e) {
+				if s.Subject == store.Everybody && s.Nearly() {
+					lists[fmt.Sprintf("%+v", s)]++
+				}
+			}
+		}
+		all := map[string]int{}
+		for _, s := range must(e.NearlyUsedDefaults(ctx, daily))(e) {
+			all[fmt.Sprintf("%+v", s)]++
+		}
+		e.same(all, lists)
+		e.same(len(all), want)
+	}
+	spend := func(n int, user string, tokens int64) {
+		_, err := e.SettleSpend(ctx, store.System, store.Spend{ID: id("spend", n), User: user, Provider: "p", Model: "m", Prompt: tokens, MicroUSD: tokens, Priced: true})
+		e.ok(err)
+	}
+	check(100, 0)
+	for n, tokens := range []int64{100, 80, 79, 40, 60} {
+		spend(n, people[n], tokens)
+	}
+	spend(9, store.System.User, 1000)
+	check(0, 0)
+	check(100, 2)
+	r := claim(1, people[0])
+	e.ok(e.Reserve(ctx, ada, r))
+	check(1000, 0)
+	check(120, 1)
+	// What old spent counts for kim, with whom they were joined.
+	kim, old := must(e.GetUser(ctx, people[3]))(e), must(e.GetUser(ctx, people[4]))(e)
+	_, hash := store.NewCode()
+	must(e.PutLink(ctx, callerOf(old), old.ID, hash))(e)
+	must(e.Join(ctx, callerOf(kim), hash, ""))(e)
+	people = people[:4]
+	check(100, 3)
+	// One's own goes before, also if it is unlimited; a limit of everybody's before the default.
+	e.ok(e.PutBudget(ctx, ada, store.Budget{Subject: "user:" + people[1], Period: store.Daily, Unit: store.InTokens}))
+	check(100, 2)
+	everybody(store.Daily, store.InTokens, "", 50)
+	check(10_000, 3)
+	everybody(store.Monthly, store.InUSD, "", 90)
+	check(10_000, 7)
+	everybody(store.Daily, store.InTokens, "", 0)
+	check(100, 4)
+	everybody(store.Monthly, store.InCalls, "tracker:*", 2)
+	for n := range 2 {
+		e.ok(e.Reserve(ctx, ada, run(n, people[2], "tracker:list")))
+	}
+	e.ok(e.Reserve(ctx, ada, run(2, people[1], "tracker:list")))
+	check(100, 5)
+	e.reopen()
+	check(100, 5)
+}
+
 // toolBudgetRace lets 50 calls begin at once against a budget of ten.
 func toolBudgetRace(e *env) {
 	ctx := e.Context()

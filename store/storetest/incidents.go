@@ -80,6 +80,18 @@ func incidents(e *env) {
 	e.same(ids(store.IncidentQuery{All: true}), []string{second.ID, other.ID, first.ID})
 	e.same(ids(store.IncidentQuery{All: true, Limit: 1}), []string{second.ID})
 
+	// By kind and counted, only active ones; a kind isn't a prefix of another.
+	longer := newIncident("box")
+	longer.Kind = "server.downhill"
+	must(e.OpenIncident(ctx, ada, longer))(e)
+	e.same(must(e.CountIncidents(ctx))(e), 3)
+	e.same(ids(store.IncidentQuery{Kinds: []string{"server.down", "none"}}), []string{second.ID, other.ID})
+	e.same(ids(store.IncidentQuery{Kinds: []string{"server.down", "server.downhill"}, Limit: 2}), []string{longer.ID, second.ID})
+	must(e.RecoverIncident(ctx, store.System, longer.ID))(e)
+	e.ok(e.NoteDelivery(ctx, store.System, longer.ID, store.Delivery{Sent: store.IncidentRecovered}))
+	e.same(must(e.CountIncidents(ctx))(e), 2)
+	e.same(len(ids(store.IncidentQuery{Kinds: []string{"server.downhill"}})), 0)
+
 	// One that gave up is tried again when it is over.
 	e.ok(e.NoteDelivery(ctx, store.System, other.ID, store.Delivery{Tries: 9, GaveUp: true, Error: "no"}))
 	e.same(ids(store.IncidentQuery{Due: true}), []string{second.ID})

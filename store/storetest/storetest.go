@@ -43,7 +43,7 @@ func Run(t *testing.T, open OpenFunc) {
 		{"DecideWrong", decideWrong}, {"CallList", callList}, {"Waiting", waiting}, {"Record", record}, {"RecordTwice", recordTwice},
 		{"Threads", threads}, {"TokenQuotas", tokenQuotas}, {"CountQuotas", countQuotas}, {"ThreadQuotas", threadQuotas}, {"Files", files}, {"FileQuotas", fileQuotas}, {"AppendRace", appendRace}, {"Share", share}, {"ForgetThread", forgetThread}, {"Places", places}, {"Backlog", backlog}, {"Bots", botAccounts}, {"Rooms", channels}, {"ChannelLists", channelLists}, {"Claims", claims}, {"Inbox", inbox}, {"InboxRace", inboxRace},
 		{"Feed", feed}, {"FeedOrder", feedOrder}, {"Usage", usage}, {"UsageTools", usageTools},
-		{"Prices", prices}, {"Budgets", budgets}, {"BudgetMarks", budgetMarks}, {"BudgetRace", budgetRace}, {"BudgetAbandoned", budgetAbandoned}, {"ToolBudgets", toolBudgets}, {"ToolBudgetRace", toolBudgetRace},
+		{"Prices", prices}, {"Budgets", budgets}, {"BudgetMarks", budgetMarks}, {"BudgetRace", budgetRace}, {"BudgetAbandoned", budgetAbandoned}, {"ToolBudgets", toolBudgets}, {"ToolBudgetRace", toolBudgetRace}, {"NearlyUsedDefaults", nearlyUsedDefaults},
 		{"Events", events}, {"AddEvent", addEvent}, {"EventTimes", eventTimes}, {"ChangesLeaveEvents", changesLeaveEvents}, {"Erase", erase}, {"EraseOwn", eraseOwn},
 		{"NoName", noName}, {"Incidents", incidents}, {"IncidentRace", incidentRace}, {"Prune", prune}, {"Copies", copies}, {"Context", contexts}, {"Closed", closed},
 	} {

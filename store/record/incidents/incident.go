@@ -3,6 +3,7 @@ package incidents
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"nize/store"
@@ -136,7 +137,7 @@ func (d Incidents) ListIncidents(ctx context.Context, q store.IncidentQuery) (li
 	if q.Limit <= 0 {
 		q.Limit = incidentLimit
 	}
-	err = d.db.Read(ctx, "listing incidents", func(t *commit.Tx) error {
+	err = d.db.Read(ctx, "listing incidents", func(t *commit.Tx) (err error) {
 		list = nil
 		if q.Due {
 			for _, k := range t.Keys("incidents", []byte("d"), q.Limit) {
@@ -147,6 +148,10 @@ func (d Incidents) ListIncidents(ctx context.Context, q store.IncidentQuery) (li
 				list = append(list, i)
 			}
 			return nil
+		}
+		if len(q.Kinds) > 0 {
+			list, err = incidentsOf(t, q)
+			return err
 		}
 		for _, v := range t.Scan("incidents", kv.Range{Prefix: []byte("i"), Reverse: true}) {
 			if len(list) == q.Limit {
@@ -164,6 +169,38 @@ func (d Incidents) ListIncidents(ctx context.Context, q store.IncidentQuery) (li
 		return nil
 	})
 	return list, err
+}
+
+// incidentsOf returns the active incidents of some kinds, newest first.
+func incidentsOf(t *commit.Tx, q store.IncidentQuery) (list []store.Incident, err error) {
+	var ids []string
+	for _, kind := range q.Kinds {
+		for _, id := range t.Scan("incidents", kv.Range{Prefix: append([]byte("a"), commit.Key(kind, "")...)}) {
+			ids = append(ids, string(id))
+		}
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	for _, id := range ids[:min(len(ids), q.Limit)] {
+		i, err := incident(t, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// CountIncidents implements [store.Incidents].
+func (d Incidents) CountIncidents(ctx context.Context) (n int, err error) {
+	err = d.db.Read(ctx, "counting incidents", func(t *commit.Tx) error {
+		n = 0
+		for range t.Scan("incidents", kv.Range{Prefix: []byte("a")}) {
+			n++
+		}
+		return nil
+	})
+	return n, err
 }
 
 // PruneIncidents deletes a chunk of the incidents that ended before a time.

@@ -415,12 +415,9 @@ func personalBudgets(t *commit.Tx, user string, daily int64) ([]store.Budget, er
 	if err != nil || user == store.System.User {
 		return budgets, err
 	}
-	everybody, err := commit.ListJSON[store.Budget](t, "budgets", commit.Key(store.Everybody, ""))
+	everybody, err := defaultBudgets(t, daily)
 	if err != nil {
 		return nil, err
-	}
-	if daily > 0 {
-		everybody = append(everybody, store.Budget{Subject: store.Everybody, Period: store.Daily, Unit: store.InTokens, Limit: daily})
 	}
 	for _, b := range everybody {
 		same := func(o store.Budget) bool { return o.Period == b.Period && o.Unit == b.Unit && o.Tool == b.Tool }
@@ -429,6 +426,19 @@ func personalBudgets(t *commit.Tx, user string, daily int64) ([]store.Budget, er
 		}
 	}
 	return budgets, nil
+}
+
+// defaultBudgets returns the budgets of each person who has no such budget of their own.
+func defaultBudgets(t *commit.Tx, daily int64) ([]store.Budget, error) {
+	list, err := commit.ListJSON[store.Budget](t, "budgets", commit.Key(store.Everybody, ""))
+	if err != nil {
+		return nil, err
+	}
+	same := func(o store.Budget) bool { return o.Period == store.Daily && o.Unit == store.InTokens && o.Tool == "" }
+	if daily > 0 && !slices.ContainsFunc(list, same) {
+		list = append(list, store.Budget{Subject: store.Everybody, Period: store.Daily, Unit: store.InTokens, Limit: daily})
+	}
+	return list, nil
 }
 
 // budgetState returns a budget and its use. user is the person if each person has one; asks
