@@ -483,6 +483,9 @@ func (s *Server) serveTasks(ctx context.Context, by store.Caller, r tasksCall, v
 	if err != nil {
 		return nil, err
 	}
+	if legacy {
+		s.opt.Gateway.waiters.taskNamed(r.Params.Task)
+	}
 	switch r.Method {
 	case taskwire.MethodResult:
 		return s.taskResult(ctx, by, r.Params.Task, c, waits)

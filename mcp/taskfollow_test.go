@@ -343,6 +343,7 @@ func TestLegacyTaskThatAsks(t *testing.T) {
 			task, _ := made.Result["task"].(map[string]any)
 			id, _ := task["taskId"].(string)
 			want := `accept {"name":"Ann"}`
+			post(fmt.Sprintf(`{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":%q}}`, id)) // it knows its task
 			if listens {
 				n.allowed = []string{id}
 				asked := n.until("the question", func(got notice) bool { return got.Method == "elicitation/create" })

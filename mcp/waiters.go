@@ -10,8 +10,14 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"nize/store"
 )
+
+// firstPoll is how long a client may take until it asks about its new task: several of the
+// intervals that it is given.
+const firstPoll = 10 * time.Second
 
 // waiter holds the channels and callbacks of a caller that stays; each may be nil.
 type waiter struct {
@@ -35,7 +41,7 @@ type waiters struct {
 	progress map[string]store.ProgressFunc // by call id: the waiting client's progress
 	cancels  map[string]context.CancelFunc // by call id: cancels a running task
 	watches  map[string][]*callWatch       // by call id
-	sessions map[string]sessionAsker       // by call id: asks the client whose session has the task
+	sessions map[string]taskSession        // by call id
 	reports  map[string]callReport         // by the id of a running call: the last progress that its server reported
 }
 
@@ -68,7 +74,7 @@ func newWaiters() *waiters {
 	return &waiters{
 		settled: map[string][]chan struct{}{}, attached: map[string]int{}, gone: map[string]int{}, expected: map[string]bool{},
 		leaving: map[string]bool{}, progress: map[string]store.ProgressFunc{}, cancels: map[string]context.CancelFunc{},
-		watches: map[string][]*callWatch{}, reports: map[string]callReport{}, sessions: map[string]sessionAsker{},
+		watches: map[string][]*callWatch{}, reports: map[string]callReport{}, sessions: map[string]taskSession{},
 	}
 }
 
@@ -144,18 +150,56 @@ func (w *waiters) subscribe(id string, progress store.ProgressFunc) chan struct{
 	return told
 }
 
+// taskSession is the client whose session has a task.
+type taskSession struct {
+	ask   sessionAsker
+	known chan struct{} // closed when the client has named the task
+}
+
 // setSession notes how the client of a task is asked questions, until the call settles.
 func (w *waiters) setSession(id string, ask sessionAsker) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sessions[id] = ask
+	w.sessions[id] = taskSession{ask, make(chan struct{})}
 }
 
-// sessionOf returns what setSession noted, or nil.
+// taskNamed notes that the client of a task has named it in a request.
+func (w *waiters) taskNamed(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.sessions[id]
+	if s.known == nil {
+		return
+	}
+	select {
+	case <-s.known:
+	default:
+		close(s.known)
+	}
+}
+
+// sessionOf returns what asks the client of a task, or nil. A client couldn't relate a
+// question to a task whose id it has not read yet: responses and questions may go by
+// different connections. So the question waits until the client has named the task, but not
+// longer than firstPoll.
 func (w *waiters) sessionOf(id string) sessionAsker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sessions[id]
+	s := w.sessions[id]
+	if s.ask == nil {
+		return nil
+	}
+	return func(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		timer := time.NewTimer(firstPoll)
+		defer timer.Stop()
+		select {
+		case <-s.known:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return s.ask(ctx, p)
+	}
 }
 
 // keepProgress sends the progress of a call to a client that isn't attached, until the call
