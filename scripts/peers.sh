@@ -391,7 +391,8 @@ done
 # whose tools are slow, fail and elicit input, with both of its protocols.
 go build -tags conformance -o "$work/suite-server" ./scripts/conformance/server
 at_whole() { NIZE_SOCKET=$work/whole/nized.sock nizectl "$@" 2>"$work/out" >&2 || fail "$*: $(cat "$work/out")"; }
-at_whole config set mcp.task_after 100ms
+# Between what is answered at once and the second that its slow calls take at least.
+at_whole config set mcp.task_after 700ms
 "$work/suite-server" -http 127.0.0.1:0 >"$work/suite" 2>"$work/suite.err" &
 suite=$!
 eventually "the suite's tools are served" test -s "$work/suite"
