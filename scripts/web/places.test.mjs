@@ -207,6 +207,7 @@ test('what was used is what nizectl says, as bars, a table and CSV', async () =>
   await page.waitForSelector(outcome)
   await stand.model(['It is late.'])
   await page.getByText('(from toolbox:current_time)').waitFor()
+  await page.waitForSelector('[role=log][aria-busy=false]') // or the planner answers the next message, too
   await ask(page, 'Say it')
   await page.getByText('It is late.').waitFor()
   await page.waitForSelector('[role=log][aria-busy=false]')
