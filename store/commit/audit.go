@@ -191,6 +191,9 @@ func (t *Tx) Event(n Note) error {
 
 	seq := t.head.seq + 1
 	p[evChain] = link(t.DB.auditKey, t.head.chain, seq, p)
+	if err := t.IsNew("events", SeqKey(seq)); err != nil { // never replace an event
+		return tampered(seq, "event %d can't be appended: %v", seq, err)
+	}
 	if err := t.Put("events", SeqKey(seq), t.DB.encodeEvent(p)); err != nil {
 		return err
 	}

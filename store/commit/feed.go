@@ -215,7 +215,9 @@ func (t *Tx) writeFeed() (store.Seq, error) {
 		entries, encode = slices.Chunk(t.changes, feedEntry), encodeChanges
 	}
 	for changes := range entries {
-		if err := t.Put("feed", SeqKey(uint64(changes[len(changes)-1].Seq)), encode(changes)); err != nil {
+		key := SeqKey(uint64(changes[len(changes)-1].Seq))
+		t.Absent("feed", key)
+		if err := t.Put("feed", key, encode(changes)); err != nil {
 			return 0, err
 		}
 	}

@@ -61,6 +61,15 @@ func (t *Tx) IsNew(bucket string, k []byte) error {
 	return err
 }
 
+// Absent declares that there is no such key, because a part of it was created in this
+// transaction. The caller puts it next. A remote engine then inserts it without a lookup; if
+// the declaration is wrong, the transaction is repeated and replaces the value.
+func (t *Tx) Absent(bucket string, k []byte) {
+	if e, ok := t.Raw.(interface{ Absent(string, []byte) }); ok {
+		e.Absent(bucket, k)
+	}
+}
+
 // Fresh declares that no keys of a bucket start with prefix, because prefix contains an id
 // for which IsNew was called in this transaction. A remote engine then need not read them.
 func (t *Tx) Fresh(bucket string, prefix []byte) {

@@ -15,6 +15,8 @@ const (
 	mostKnown = 2 << 20
 	// largeValue is the size from which values are not cached.
 	largeValue = 16 << 10
+	// mostStored limits the number of keys of which only the existence is cached.
+	mostStored = 4096
 	// mostSpan limits the size of a cached range, in bytes.
 	mostSpan = 64 << 10
 )
@@ -27,7 +29,9 @@ type known struct {
 	read       map[string]bool // the buckets in which writers read keys
 	young, old map[place]put
 	size       int  // of the young generation
-	doubt      bool // a key that was declared new existed already
+	doubt      bool // a key that was declared new existed already, or a known one didn't
+	// there are keys that the server has, also of buckets in which writers read none.
+	there map[place]bool
 
 	// committing are the keys changed by the commit in progress, if any. Readers of the
 	// database may see the change before its response arrives here; if the connection is
@@ -106,11 +110,21 @@ func (k *known) settledLocked(at place) bool {
 	return true
 }
 
-// commit adds what a committed transaction read and put.
-func (k *known) commit(news map[place]put, ranges map[place]span) {
+// commit adds what a committed transaction read and put, and which keys there are since.
+func (k *known) commit(news map[place]put, ranges map[place]span, there map[place]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.doubt = false
+	if k.there == nil || len(k.there) > mostStored {
+		k.there = map[place]bool{}
+	}
+	for at, is := range there {
+		if is {
+			k.there[at] = true
+		} else {
+			delete(k.there, at)
+		}
+	}
 	for at, s := range ranges {
 		k.addLocked(at, s)
 	}
@@ -202,7 +216,7 @@ func (k *known) spanLocked(at place) (found span, ok bool) {
 func (k *known) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.young, k.old, k.size, k.spans, k.held = nil, nil, 0, nil, 0
+	k.young, k.old, k.size, k.spans, k.held, k.there = nil, nil, 0, nil, 0, nil
 }
 
 // setDoubt makes the next writer check whether a key is new.
@@ -261,6 +275,36 @@ func (t *transaction) findRead(at place) (p put, ok bool) {
 	return p, false
 }
 
+// has reports whether the server is known to have a key, so that a put can update it.
+func (t *transaction) has(at place) bool {
+	if t.plain {
+		return false
+	}
+	if _, pending := t.puts[at]; pending { // since the transaction deleted it, or put it
+		return t.stored[at]
+	}
+	if is, ok := t.there[at]; ok {
+		return is
+	}
+	if p, ok := t.news[at]; ok {
+		return p.large || p.value != nil
+	}
+	if !t.e.Current() {
+		return false
+	}
+	return t.e.known.has(at)
+}
+
+func (k *known) has(at place) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.there[at] {
+		return true
+	}
+	p, ok := k.findLocked(at)
+	return ok && (p.large || p.value != nil)
+}
+
 // note records a value that will be cached once the transaction is committed.
 func (t *transaction) note(at place, p put) {
 	if t.plain || !t.e.known.asked(at.bucket) {
@@ -277,7 +321,7 @@ func (t *transaction) note(at place, p put) {
 
 // forget stops recording values: this transaction reads and puts too much.
 func (t *transaction) forget() {
-	t.plain, t.news, t.changed, t.ranges = true, nil, nil, nil
+	t.plain, t.news, t.changed, t.ranges, t.there = true, nil, nil, nil, nil
 	t.e.known.forget()
 }
 
@@ -293,6 +337,19 @@ func (t *transaction) New(bucket string, key []byte) (bool, error) {
 	}
 	v, err := t.Get(bucket, key)
 	return v == nil, err
+}
+
+// Absent declares that there is no such key, which the caller puts next: it contains an id or
+// a number that was created for this transaction. Unlike [transaction.New] it is no check: if
+// the key exists, the next transaction replaces its value.
+func (t *transaction) Absent(bucket string, key []byte) {
+	at := place{bucket, string(key)}
+	if !t.write || t.err != nil || t.e.known.doubts() {
+		return
+	}
+	if _, ok := t.find(at); !ok {
+		t.fresh[at] = true
+	}
 }
 
 // Fresh declares that no keys of a bucket start with prefix: prefix contains an id that was

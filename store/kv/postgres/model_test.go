@@ -88,7 +88,7 @@ func (m *modelled) read(who string, b kv.Transaction, has model) error {
 
 // change reads and changes something in a transaction, and in its model.
 func (m *modelled) change(b kv.Transaction, has model) error {
-	switch k := m.key(); m.r.IntN(7) {
+	switch k := m.key(); m.r.IntN(8) {
 	case 0, 1, 2:
 		return m.read("a writer", b, has)
 	case 3:
@@ -123,6 +123,9 @@ func (m *modelled) change(b kv.Transaction, has model) error {
 			return err
 		}
 		return m.read("a writer", b, has)
+	case 6: // a key that is declared absent, and may exist
+		b.(*transaction).Absent("b", []byte(k))
+		fallthrough
 	default:
 		m.values++
 		v := strconv.Itoa(m.values)

@@ -96,11 +96,16 @@ const (
 const tables = `
 select pg_advisory_xact_lock(1852406374);
 create table if not exists nize_bucket (name text collate "C" primary key, sequence bigint not null default 0);
-create table if not exists nize_key (bucket text collate "C" not null, key bytea not null, value bytea not null, primary key (bucket, key));
+create table if not exists nize_key (bucket text collate "C" not null, key bytea not null, value bytea not null, primary key (bucket, key)) with (fillfactor = 80);
 create table if not exists nize_owner (one boolean primary key default true check (one), epoch bigint not null, commits bigint not null);
 alter table nize_owner add column if not exists origin text not null default '';
 alter table nize_owner add column if not exists held boolean not null default false;
 insert into nize_owner (epoch, commits) values (0, 0) on conflict do nothing`
+
+// leaveRoom sets the fill factor of a table that an earlier version created. If a page has
+// room, the server updates a row within it, and logs neither a new entry of the index nor
+// what the row keeps at its end. It waits for a running VACUUM, so not for long.
+const leaveRoom = "set local lock_timeout = '1s'; alter table nize_key set (fillfactor = 80)"
 
 // Options configure Open.
 type Options struct {
@@ -329,6 +334,12 @@ func (e *Engine) own(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, tables); err != nil {
 		return named(err)
 	}
+	var set bool
+	if err := c.QueryRow(ctx, "select 'fillfactor=80' = any(reloptions) is true from pg_class where oid = 'nize_key'::regclass").Scan(&set); err == nil && !set {
+		if _, err := c.Exec(ctx, leaveRoom); err != nil {
+			e.log.Info("the fill factor of the table was not set; the next start tries again", "err", err)
+		}
+	}
 	return named(c.QueryRow(ctx, "update nize_owner set epoch = epoch + 1, origin = '', held = true returning epoch, commits").Scan(&e.epoch, &e.commits))
 }
 
@@ -506,7 +517,7 @@ func named(err error) error {
 		switch {
 		case pg.Code == "22012": // division by zero: the fence failed
 			return kv.ErrTaken
-		case pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "23505": // a conflict, or a key that was declared new exists
+		case pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "23505" || pg.Code == wrongCount: // a conflict; a key that was declared new exists; a known one doesn't
 			return store.Mark(err, kv.ErrRetry)
 		case pg.Code == "53100":
 			return store.Mark(err, store.ErrDiskFull)
@@ -529,7 +540,8 @@ func (e *Engine) Begin(ctx context.Context, write bool) (kv.Transaction, error) 
 	if write {
 		t.write = true
 		t.ctx, t.end = context.WithTimeout(ctx, patience)
-		t.puts, t.fresh, t.news, t.changed = map[place]put{}, map[place]bool{}, map[place]put{}, map[place]bool{}
+		t.puts, t.news = map[place]put{}, map[place]put{}
+		t.fresh, t.stored, t.there, t.changed = map[place]bool{}, map[place]bool{}, map[place]bool{}, map[place]bool{}
 		pool = e.writers
 	}
 	c, err := pool.Acquire(t.ctx)

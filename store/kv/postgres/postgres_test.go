@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -861,6 +862,59 @@ func TestRoundTrips(t *testing.T) {
 		if fewest != wantTrips[what] {
 			t.Errorf("%s took %d round trips, want %d", what, fewest, wantTrips[what])
 		}
+	}
+}
+
+// TestWrongExpectation: a transaction that inserts a key that exists, or updates one that was
+// deleted behind the engine's back, changes nothing, and the next one succeeds.
+func TestWrongExpectation(t *testing.T) {
+	e := open(t, postgrestest.New(t), nil)
+	for what, expect := range map[string]struct {
+		key    string
+		before string // a statement
+	}{
+		"a declared absent key exists": {"absent", "insert into nize_key values ('b', 'absent', 'theirs')"},
+		"a known key doesn't exist":    {"there", "delete from nize_key where bucket = 'b' and key = 'there'"},
+	} {
+		if err := putKey(e, "there"); err != nil { // it is known by then
+			t.Fatal(err)
+		}
+		if _, err := e.readers.Exec(t.Context(), expect.before); err != nil {
+			t.Fatal(err)
+		}
+		put := func() error {
+			return update(e, func(b kv.Transaction) error {
+				b.(*transaction).Absent("b", []byte("absent"))
+				return errors.Join(b.Put("b", []byte("other "+what), []byte("v")), b.Put("b", []byte(expect.key), []byte("ours")))
+			})
+		}
+		if err := put(); !errors.Is(err, kv.ErrRetry) {
+			t.Errorf("%s: %v, want ErrRetry", what, err)
+		}
+		if list := keys(t, e); slices.Contains(list, "other "+what) {
+			t.Errorf("%s: half of the transaction is stored: %q", what, list)
+		}
+		if err := put(); err != nil {
+			t.Errorf("%s: the next transaction: %v", what, err)
+		}
+		var value string
+		if err := e.readers.QueryRow(t.Context(), "select convert_from(value, 'UTF8') from nize_key where bucket = 'b' and key = $1", []byte(expect.key)).Scan(&value); err != nil || value != "ours" {
+			t.Errorf("%s: then it is %q, %v", what, value, err)
+		}
+	}
+}
+
+// TestFillFactor: a table of an earlier version also leaves room in its pages.
+func TestFillFactor(t *testing.T) {
+	url := postgrestest.New(t)
+	open(t, url, nil).Close(true)
+	if err := postgrestest.AskIn(url, "alter table nize_key reset (fillfactor)"); err != nil {
+		t.Fatal(err)
+	}
+	var set string
+	e := open(t, url, nil)
+	if err := e.readers.QueryRow(t.Context(), "select array_to_string(reloptions, ',') from pg_class where relname = 'nize_key'").Scan(&set); err != nil || set != "fillfactor=80" {
+		t.Errorf("it is %q, %v", set, err)
 	}
 }
 

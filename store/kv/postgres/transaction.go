@@ -2,10 +2,13 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,6 +55,8 @@ type transaction struct {
 	puts    map[place]put // not sent yet
 	size    int
 	fresh   map[place]bool // declared new and not sent yet
+	stored  map[place]bool // the server has them, and their next put is not sent yet
+	there   map[place]bool // what it sent: whether the server has the key since
 	news    map[place]put  // what it read and sent, see known
 	noted   int            // their size
 	plain   bool           // they were too large to record
@@ -170,7 +175,11 @@ func (t *transaction) hold(bucket string, key []byte, p put) error {
 	if len(key) == 0 || len(key)+len(bucket) > maxKey {
 		return fmt.Errorf("%w key: it has %d bytes", store.ErrInvalid, len(key))
 	}
-	t.puts[place{bucket, string(key)}] = p
+	at := place{bucket, string(key)}
+	if p.value != nil && !t.fresh[at] && t.has(at) {
+		t.stored[at] = true
+	}
+	t.puts[at] = p
 	if t.size += len(key) + len(p.value); t.size > mostPuts {
 		return t.send()
 	}
@@ -220,42 +229,77 @@ func (t *transaction) deliver(m *pgx.Batch) pgx.BatchResults {
 	return results
 }
 
-// queue adds the buffered changes.
+// The statements that change several rows. Each costs the server's log only what it needs: an
+// upsert logs a confirmation for each row that it inserts and a lock for each that it updates.
+// So keys that are declared new are inserted, and keys that are known to exist are updated.
+// Both fail if that is wrong: an insert because of the primary key, an update because the
+// logarithm of 0 is an error.
+const (
+	inserts = "insert into nize_key (bucket, key, value) select * from unnest($1::text[], $2::bytea[], $3::bytea[])"
+	upserts = inserts + " on conflict (bucket, key) do update set value = excluded.value"
+	updates = `with done as (update nize_key k set value = d.value from unnest($1::text[], $2::bytea[], $3::bytea[]) as d(bucket, key, value)
+		where k.bucket = d.bucket and k.key = d.key returning 1) select ln((count(*) = cardinality($1::text[]))::int) from done`
+	deletes = "delete from nize_key k using unnest($1::text[], $2::bytea[]) as d(bucket, key) where k.bucket = d.bucket and k.key = d.key"
+)
+
+// wrongCount is the server's error code for a logarithm of 0.
+const wrongCount = "2201E"
+
+// changes are the arguments of a statement.
+type changes struct {
+	buckets      []string
+	keys, values [][]byte
+}
+
+func (c *changes) add(at place, value []byte) {
+	c.buckets, c.keys, c.values = append(c.buckets, at.bucket), append(c.keys, []byte(at.key)), append(c.values, value)
+}
+
+// queue adds the buffered changes in the order of their keys: neighbours are then inserted
+// into the same page of the table and of its index.
 func (t *transaction) queue(b *pgx.Batch) {
-	var (
-		buckets, newBuckets, goneBuckets        []string
-		keys, values, newKeys, newVals, goneKey [][]byte
-	)
-	for at, p := range t.puts {
+	var gone, inserted, updated, upserted changes
+	order := slices.SortedFunc(maps.Keys(t.puts), func(a, b place) int {
+		return cmp.Or(strings.Compare(a.bucket, b.bucket), strings.Compare(a.key, b.key))
+	})
+	for _, at := range order {
+		p := t.puts[at]
 		switch {
 		case p.value == nil:
-			goneBuckets, goneKey = append(goneBuckets, at.bucket), append(goneKey, []byte(at.key))
+			gone.add(at, nil)
 		case t.fresh[at]:
-			newBuckets, newKeys, newVals = append(newBuckets, at.bucket), append(newKeys, []byte(at.key)), append(newVals, p.value)
+			inserted.add(at, p.value)
+		case t.stored[at]:
+			updated.add(at, p.value)
 		default:
-			buckets, keys, values = append(buckets, at.bucket), append(keys, []byte(at.key)), append(values, p.value)
+			upserted.add(at, p.value)
 		}
 		t.note(at, p)
 		if !t.plain { // otherwise nothing is cached
 			t.changed[at] = true
+			if p.value == nil || !t.fresh[at] {
+				t.there[at] = p.value != nil
+			}
 		}
 	}
-	const insert = "insert into nize_key (bucket, key, value) select * from unnest($1::text[], $2::bytea[], $3::bytea[])"
-	if len(goneKey) <= 4 { // a single delete is planned once, the bulk delete every time
-		for i := range goneKey {
-			b.Queue("delete from nize_key where bucket = $1 and key = $2", goneBuckets[i], goneKey[i])
+	if len(gone.keys) <= 4 { // a single delete is planned once, the bulk delete every time
+		for i := range gone.keys {
+			b.Queue("delete from nize_key where bucket = $1 and key = $2", gone.buckets[i], gone.keys[i])
 		}
 	} else {
-		b.Queue("delete from nize_key k using unnest($1::text[], $2::bytea[]) as d(bucket, key) where k.bucket = d.bucket and k.key = d.key", goneBuckets, goneKey)
+		b.Queue(deletes, gone.buckets, gone.keys)
 	}
-	if len(newKeys) > 0 {
-		b.Queue(insert, newBuckets, newKeys, newVals)
-	}
-	if len(keys) > 0 {
-		b.Queue(insert+" on conflict (bucket, key) do update set value = excluded.value", buckets, keys, values)
+	for _, do := range []struct {
+		statement string
+		changes
+	}{{inserts, inserted}, {updates, updated}, {upserts, upserted}} {
+		if len(do.keys) > 0 {
+			b.Queue(do.statement, do.buckets, do.keys, do.values)
+		}
 	}
 	clear(t.puts)
 	clear(t.fresh)
+	clear(t.stored)
 	t.size = 0
 }
 
@@ -458,7 +502,7 @@ func (t *transaction) Commit() error {
 		}
 	}
 	t.e.commits++
-	t.e.known.commit(t.news, t.ranges)
+	t.e.known.commit(t.news, t.ranges, t.there)
 	return nil
 }
 

@@ -414,6 +414,9 @@ func SaveCall(t *commit.Tx, old *StoredCall, s StoredCall) error {
 		// Always write the entry of a waiting call: ListWaiting reads the calls again only
 		// after such a write.
 		if k[0] == waitingKey || !containsKey(before, k) {
+			if old == nil {
+				t.Absent("calls_by", k) // it contains the id of a new call
+			}
 			if err := t.Put("calls_by", k, nil); err != nil {
 				return err
 			}
