@@ -230,12 +230,17 @@ func (c *Conversation) loadCopies(ctx context.Context) error {
 	if c.o.Audience == nil {
 		return nil
 	}
-	calls, err := c.o.Calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending, store.Running, store.Lost}, Limit: maxCalls})
-	if err != nil {
-		return fmt.Errorf("reading calls that wait: %w", err)
-	}
-	for _, call := range calls {
-		c.copies.Bring(call.ID)
+	for _, q := range []store.CallQuery{ // many may have been lost at some time, and all that wait count
+		{States: []store.State{store.Pending}, Limit: maxWaiting},
+		{States: []store.State{store.Running, store.Lost}, Limit: maxCalls},
+	} {
+		calls, err := c.o.Calls.ListCalls(ctx, q)
+		if err != nil {
+			return fmt.Errorf("reading calls that wait: %w", err)
+		}
+		for _, call := range calls {
+			c.copies.Bring(call.ID)
+		}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("reading where a card stands: %w", err)
 	}
-	waiting, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: call.Thread, Limit: maxCalls})
+	waiting, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: call.Thread, Limit: maxWaiting})
 	if err != nil {
 		return nil, fmt.Errorf("reading the calls of a step: %w", err)
 	}
@@ -82,7 +82,7 @@ func (c *Conversation) onScreen(ctx context.Context, by store.Caller, id string)
 // refreshCards updates the cards of a server's waiting calls, because the descriptions of
 // its tools may have changed.
 func (c *Conversation) refreshCards(ctx context.Context, server string) error {
-	waiting, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxCalls})
+	waiting, err := c.o.Calls.ListCalls(ctx, store.CallQuery{Waiting: true, Limit: maxWaiting})
 	if err != nil {
 		return fmt.Errorf("reading waiting calls: %w", err)
 	}

@@ -22,6 +22,9 @@ const sayTries = 4
 // maxCalls limits how many unfinished calls of a thread a step reads.
 const maxCalls = 1000
 
+// maxWaiting is more calls than can wait (approvals.max_waiting).
+const maxWaiting = 1 << 20
+
 // step does the next thing in the thread and reports whether there is more to do now. Only
 // one step of a thread runs at a time.
 func (t *thread) step(ctx context.Context) bool {

@@ -198,7 +198,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.audit = &control.Audit{Store: d.db, Directory: d.directory, Now: d.now}
 	o.settings = &settings.Settings{Config: d.config, Trail: d.db, Directory: d.directory, Defaults: defaults, CheckTarget: o.providers.CheckTarget, CheckExamples: d.indexer.CheckExamples, CheckRequired: o.company.CheckRequired, Changed: d.settingChanged}
 	o.conversations = &control.Conversations{
-		Store: d.db, Sees: d.gateway.Policy.Sees, Card: d.gateway.Card, Terminal: at, Config: d.config, Begins: defaults.Of, Now: d.now,
+		Store: d.db, Sees: d.gateway.Policy.Sees, Cards: d.gateway.Cards, Terminal: at, Config: d.config, Begins: defaults.Of, Now: d.now,
 		Agents: o.agents, Models: o.models, Servers: o.servers,
 	}
 	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations, Approvals: o.approvals, Settings: o.settings}

@@ -14,6 +14,15 @@ import (
 	"nize/store"
 )
 
+// cards makes the cards of one request.
+type cards struct {
+	*Gateway
+	rules  *policy.Engine
+	stored func(ctx context.Context, tool string) (store.Tool, error)
+	fields func(tool store.Tool) []string
+	listed func(ctx context.Context, thread string) ([]store.Call, error) // those that wait in a conversation
+}
+
 // Card returns the card on which a person decides. It is built from the stored call alone.
 func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	c, err := g.calls.GetCall(ctx, id)
@@ -23,6 +32,37 @@ func (g *Gateway) Card(ctx context.Context, id string) (store.Card, error) {
 	if err := g.Catalog.Load(ctx); err != nil {
 		return store.Card{}, err
 	}
+	fields := func(t store.Tool) []string { return fieldsOf(t.InputSchema) }
+	return cards{g, g.Policy, g.Catalog.GetStored, fields, g.waitingIn}.card(ctx, c)
+}
+
+// Cards returns the cards of many calls, as they are in one moment. What the calls share, such
+// as tools, people and conversations, is read once.
+func (g *Gateway) Cards(ctx context.Context, calls []store.Call) ([]store.Card, error) {
+	if err := g.Catalog.Load(ctx); err != nil {
+		return nil, err
+	}
+	known := map[string][]string{}
+	fields := func(t store.Tool) []string {
+		id := t.Server + ":" + t.Name
+		if _, ok := known[id]; !ok {
+			known[id] = fieldsOf(t.InputSchema)
+		}
+		return known[id]
+	}
+	r := cards{g, g.Policy.ReadOnce(), policy.Once(g.Catalog.GetStored), fields, policy.Once(g.waitingIn)}
+	list := make([]store.Card, 0, len(calls))
+	for _, c := range calls {
+		card, err := r.card(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, card)
+	}
+	return list, nil
+}
+
+func (g cards) card(ctx context.Context, c store.Call) (_ store.Card, err error) {
 	a := c.Policy.Approvers()
 	card := store.Card{
 		Call: c.ID, Tool: c.ToolID(), Server: c.Server, By: nonEmpty(c.ByName, c.By), RunsAs: c.RunsAs, Why: c.Why, Args: c.Args,
@@ -118,8 +158,8 @@ func settledAt(c store.Call) time.Time {
 
 // originOf returns where a call comes from. It omits private conversations, because a card
 // must not link other people to them.
-func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigin, err error) {
-	if at := g.Policy.Address(ctx, c.Thread); !at.Direct && at.Channel != "" {
+func (g cards) originOf(ctx context.Context, c store.Call) (o store.CardOrigin, err error) {
+	if at := g.rules.Address(ctx, c.Thread); !at.Direct && at.Channel != "" {
 		o.In = at
 	}
 	// Outside a conversation there is one caller, who waits or left.
@@ -127,12 +167,12 @@ func (g *Gateway) originOf(ctx context.Context, c store.Call) (o store.CardOrigi
 	if c.Token == "" {
 		return o, nil
 	}
-	o.Token, err = g.Policy.TokenName(ctx, c.By, c.Token)
+	o.Token, err = g.rules.TokenName(ctx, c.By, c.Token)
 	return o, err
 }
 
 // addToolToCard adds the tool's description to the card, and its changes.
-func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.Card) error {
+func (g cards) addToolToCard(ctx context.Context, c store.Call, card *store.Card) error {
 	if card.Question = c.Question; c.Question != nil { // nothing runs, so the tool's present definition doesn't matter
 		card.Fields = fieldsOf(c.Question.Schema)
 		if tool, ok := g.Catalog.Get(c.ToolID()); ok {
@@ -152,7 +192,7 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 	}
 	// The store changes before the catalog, and a subscriber to that change reads the card
 	// immediately, so read the store.
-	stored, err := g.Catalog.GetStored(ctx, c.ToolID())
+	stored, err := g.stored(ctx, c.ToolID())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("reading tool %s: %w", c.ToolID(), err)
 	}
@@ -160,13 +200,13 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 		card.Warnings = append(card.Warnings, store.Textf("the tool's definition changed since this was proposed; it will not run"))
 	}
 	if err == nil {
-		card.Fields = fieldsOf(stored.InputSchema)
+		card.Fields = g.fields(stored)
 	}
 	if !c.Waiting() {
 		return nil
 	}
 	card.Claim, card.Asks = tool.Claim(), c.Reason
-	if lifting, err := g.Policy.Lifting(ctx, c, tool); err == nil {
+	if lifting, err := g.rules.Lifting(ctx, c, tool); err == nil {
 		card.Always, card.Stops = lifting.Always, lifting.How
 		card.Here = lifting.Always && (c.Thread != "" || c.Session() != "")
 		if c.Ask != nil && lifting.Always {
@@ -175,7 +215,7 @@ func (g *Gateway) addToolToCard(ctx context.Context, c store.Call, card *store.C
 			}
 		}
 	}
-	if tainted, err := g.Policy.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
+	if tainted, err := g.rules.Tainted(ctx, c.Thread); err != nil || tainted && !warnsOf(c, policy.TaintWarning) {
 		card.Warnings = append(card.Warnings, policy.TaintWarning) // tainted since it was proposed, or it isn't known when
 	}
 	return nil
@@ -256,9 +296,9 @@ func (g *Gateway) warnings(args json.RawMessage) []store.Text {
 }
 
 // addVotesToCard adds who may decide, who did, and which calls can be approved together.
-func (g *Gateway) addVotesToCard(ctx context.Context, c store.Call, card *store.Card) error {
+func (g cards) addVotesToCard(ctx context.Context, c store.Call, card *store.Card) error {
 	var err error
-	if card.Approvers, err = g.Policy.Describe(ctx, c); err != nil {
+	if card.Approvers, err = g.rules.Describe(ctx, c); err != nil {
 		return err
 	}
 	for _, id := range c.Yes() {
@@ -269,7 +309,7 @@ func (g *Gateway) addVotesToCard(ctx context.Context, c store.Call, card *store.
 			}
 		}
 	}
-	together, err := g.callsOfStep(ctx, c)
+	together, err := othersOfStep(c, func() ([]store.Call, error) { return g.listed(ctx, c.Thread) })
 	if card.Together = len(together); card.Together > 0 {
 		card.Step = c.Step
 	}

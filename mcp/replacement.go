@@ -158,10 +158,20 @@ func (g *Gateway) approveOwn(ctx context.Context, by store.Caller, c *store.Call
 // callsOfStep returns the other waiting calls of c's step. It omits replacements, because
 // they did not exist when the step's cards were shown.
 func (g *Gateway) callsOfStep(ctx context.Context, c store.Call) ([]store.Call, error) {
+	return othersOfStep(c, func() ([]store.Call, error) { return g.waitingIn(ctx, c.Thread) })
+}
+
+// waitingIn returns the waiting calls of a conversation.
+func (g *Gateway) waitingIn(ctx context.Context, thread string) ([]store.Call, error) {
+	return g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: thread, Limit: noLimit})
+}
+
+// othersOfStep is callsOfStep with the calls that wait in the conversation.
+func othersOfStep(c store.Call, read func() ([]store.Call, error)) ([]store.Call, error) {
 	if c.Step == "" || c.Replaces != "" {
 		return nil, nil
 	}
-	waiting, err := g.calls.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: c.Thread, Limit: 1000})
+	waiting, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("reading the calls of a step: %w", err)
 	}

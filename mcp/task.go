@@ -569,6 +569,16 @@ const tasksPage = 100
 // listTasks lists the newest tasks of the caller's token.
 func (s *Server) listTasks(ctx context.Context, by store.Caller, cursor string) (json.RawMessage, error) {
 	calls, err := s.opt.Gateway.calls.ListCalls(ctx, store.CallQuery{User: by.User, Limit: 10 * tasksPage})
+	if err == nil && len(calls) == 10*tasksPage { // older ones may still wait
+		var waiting []store.Call
+		waiting, err = s.opt.Gateway.calls.ListCalls(ctx, store.CallQuery{User: by.User, Waiting: true, Limit: noLimit})
+		oldest := calls[len(calls)-1]
+		for _, c := range waiting {
+			if c.Created.Before(oldest.Created) {
+				calls = append(calls, c)
+			}
+		}
+	}
 	if err != nil {
 		return nil, internalError(ctx, s.opt.Log, "listing tasks", err)
 	}

@@ -119,6 +119,9 @@ func (w *worker) finishWork(cut context.CancelFunc) {
 	w.tasks.Running.Wait()
 }
 
+// noLimit is more calls than can be unfinished at once.
+const noLimit = 1 << 20
+
 // resumeCalls ends or continues the calls of a stopped daemon: running calls are lost and
 // never run again by themselves, approved calls run now, waiting calls get their timer. An
 // approved call that did not start before its expiry ends, because its caller no longer
@@ -134,7 +137,7 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 		return err
 	}
 	w.resumeTasks(ctx)
-	pending, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending}, Limit: 1 << 20})
+	pending, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Pending}, Limit: noLimit})
 	if err != nil {
 		return fmt.Errorf("reading pending calls: %w", err)
 	}
@@ -164,7 +167,7 @@ func (w *worker) resumeCalls(ctx context.Context) error {
 // markLost ends the running calls of an nized that stopped. It returns ErrDiskFull if some
 // outcomes are known but not in the database yet.
 func (w *worker) markLost(ctx context.Context) error {
-	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: 1 << 20})
+	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: noLimit})
 	if err != nil {
 		return fmt.Errorf("reading running calls: %w", err)
 	}
@@ -184,7 +187,7 @@ func (w *worker) markLost(ctx context.Context) error {
 // resumeTasks resumes waiting for the tasks of calls that another instance of nized left:
 // their servers still run them.
 func (w *worker) resumeTasks(ctx context.Context) {
-	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: 1 << 20})
+	running, err := w.calls.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Exact: true, Limit: noLimit})
 	if err != nil {
 		w.log.Error("reading running calls", "err", err)
 		return

@@ -187,6 +187,9 @@ type Calls interface {
 	// arguments and results. All readers share the list until one of these calls changes,
 	// so they must not modify it.
 	ListWaiting(ctx context.Context) ([]Call, error)
+	// GetWaiting returns the calls with these ids, with their arguments, in one read: of a
+	// list by ListWaiting, whose order it keeps. It leaves out calls that were deleted.
+	GetWaiting(ctx context.Context, ids []string) ([]Call, error)
 	// FindWaiting returns the waiting calls with the same requester, token, surface, tool
 	// and canonical arguments as like, newest first.
 	FindWaiting(ctx context.Context, like Call) ([]Call, error)

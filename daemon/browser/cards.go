@@ -49,14 +49,14 @@ func (b *Browser) card(card store.Card, r bots.Reader) Card {
 
 // listApprovals returns the cards of pending calls that the caller may see.
 func (b *Browser) listApprovals(ctx context.Context, by store.Caller, req reading) (none api.List[waitingCard], err error) {
-	all, err := b.Approvals.List(ctx, by, api.Empty{})
+	cards, calls, err := b.Approvals.Cards(ctx, by)
 	if err != nil {
 		return none, err
 	}
 	r := b.reader(by, req.Locale, req.Zone)
-	var list []waitingCard
-	for _, c := range all.Items {
-		said, err := b.askedFor(ctx, by, c)
+	list, turns := make([]waitingCard, 0, len(cards)), map[string][]store.Turn{}
+	for i, c := range cards {
+		said, err := b.askedFor(ctx, by, c, calls[i], turns)
 		if err != nil {
 			return none, err
 		}
@@ -73,21 +73,23 @@ const turnsAbove = 50
 
 // askedFor returns, in one line, what the requester of a call wrote before it. Others get
 // it only if it was written where others read along: a private message to nize stays
-// private, even if others decide on the call.
-func (b *Browser) askedFor(ctx context.Context, by store.Caller, card store.Card) (string, error) {
+// private, even if others decide on the call. known has the turns of the conversations that
+// were read for earlier cards.
+func (b *Browser) askedFor(ctx context.Context, by store.Caller, card store.Card, call store.Call, known map[string][]store.Turn) (string, error) {
 	if card.Withheld || card.Requester != by.User && (card.In.Channel == "" || card.InPrivateTurn) {
 		return "", nil
 	}
-	call, err := b.Store.GetCall(ctx, card.Call)
-	if errors.Is(err, store.ErrNotFound) || err == nil && call.Thread == "" {
+	if call.Thread == "" {
 		return "", nil
 	}
-	if err != nil {
-		return "", fmt.Errorf("reading a waiting call: %w", err)
-	}
-	turns, err := b.Store.TurnsBefore(ctx, call.Thread, 0, turnsAbove)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return "", fmt.Errorf("reading what was asked for: %w", err)
+	turns, ok := known[call.Thread]
+	if !ok {
+		var err error
+		turns, err = b.Store.TurnsBefore(ctx, call.Thread, 0, turnsAbove)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return "", fmt.Errorf("reading what was asked for: %w", err)
+		}
+		known[call.Thread] = turns
 	}
 	for _, t := range slices.Backward(store.InForce(turns)) {
 		if t.Role == store.FromUser && t.By.User == call.By && !t.At.After(call.Created) {

@@ -24,6 +24,7 @@ type Approvals struct {
 		GetCall(ctx context.Context, id string) (store.Call, error)
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 		ListWaiting(ctx context.Context) ([]store.Call, error)
+		GetWaiting(ctx context.Context, ids []string) ([]store.Call, error)
 	}
 	Trail   people.Trail
 	Gateway *mcp.Gateway
@@ -74,30 +75,49 @@ func (a *Approvals) ListThread(ctx context.Context, by store.Caller, thread stri
 }
 
 func (a *Approvals) list(ctx context.Context, by store.Caller, wanted func(store.Call) bool) (none api.List[store.Card], err error) {
-	calls, err := a.Calls.ListWaiting(ctx)
+	cards, _, err := a.cards(ctx, by, wanted)
+	return api.Items(cards), err
+}
+
+// Cards is List with the call of each card, in the same order.
+func (a *Approvals) Cards(ctx context.Context, by store.Caller) ([]store.Card, []store.Call, error) {
+	return a.cards(ctx, by, func(store.Call) bool { return true })
+}
+
+func (a *Approvals) cards(ctx context.Context, by store.Caller, wanted func(store.Call) bool) ([]store.Card, []store.Call, error) {
+	waiting, err := a.Calls.ListWaiting(ctx)
 	if err != nil {
-		return none, fmt.Errorf("listing waiting calls: %w", err)
+		return nil, nil, fmt.Errorf("listing waiting calls: %w", err)
 	}
 	presser := a.Gateway.Policy.Presser(ctx, by)
-	var cards []store.Card
-	for _, c := range calls {
+	var ids []string
+	seen := map[string]bool{}
+	for _, c := range waiting {
 		if !wanted(c) {
 			continue
 		}
 		sees := presser.Sees(ctx, c)
-		if !sees && (c.Question != nil || !oversees(by)) { // only the requester answers a question
-			continue
+		if sees || c.Question == nil && oversees(by) { // only the requester answers a question
+			ids, seen[c.ID] = append(ids, c.ID), sees
 		}
-		card, err := a.Gateway.Card(ctx, c.ID)
-		if err != nil {
-			return none, err
-		}
-		if !sees {
-			card = withheldCard(card)
-		}
-		cards = append(cards, card)
 	}
-	return api.Items(cards), nil
+	if len(ids) == 0 {
+		return nil, nil, nil
+	}
+	calls, err := a.Calls.GetWaiting(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	cards, err := a.Gateway.Cards(ctx, calls)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, c := range calls {
+		if !seen[c.ID] {
+			cards[i] = withheldCard(cards[i])
+		}
+	}
+	return cards, calls, nil
 }
 
 // WaitingFor returns the pending calls that the caller may approve, without arguments.

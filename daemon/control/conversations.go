@@ -26,7 +26,7 @@ type Conversations struct {
 		Flush(ctx context.Context) error
 	}
 	Sees     func(ctx context.Context, by store.Caller, c store.Call) bool
-	Card     func(ctx context.Context, id string) (store.Card, error)
+	Cards    func(ctx context.Context, calls []store.Call) ([]store.Card, error)
 	Handler  bots.Handler
 	Terminal *terminal.Platform
 	Config   store.Config
@@ -208,6 +208,9 @@ func (c *Conversations) Follow(ctx context.Context, by store.Caller, req api.Con
 	}
 }
 
+// maxWaiting is more calls than can wait (approvals.max_waiting).
+const maxWaiting = 1 << 20
+
 // Show returns a conversation that the caller started or wrote in; an admin may read any if
 // they give a reason. Parts that are private to another person are always removed.
 func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowConversationRequest) (none api.ThreadView, err error) {
@@ -225,19 +228,15 @@ func (c *Conversations) Show(ctx context.Context, by store.Caller, req api.ShowC
 		}
 		view.Turns = append(view.Turns, t.SeenBy(by.User))
 	}
-	calls, err := c.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: th.ID})
+	calls, err := c.Store.ListCalls(ctx, store.CallQuery{Waiting: true, Thread: th.ID, Limit: maxWaiting})
 	if err != nil {
 		return none, fmt.Errorf("reading the conversation's waiting calls: %w", err)
 	}
-	for _, call := range calls {
-		if !noted && !c.Sees(ctx, by, call) {
-			continue
-		}
-		card, err := c.Card(ctx, call.ID)
-		if err != nil {
-			return none, err
-		}
-		view.Cards = append(view.Cards, card)
+	if !noted {
+		calls = slices.DeleteFunc(calls, func(call store.Call) bool { return !c.Sees(ctx, by, call) })
+	}
+	if view.Cards, err = c.Cards(ctx, calls); err != nil {
+		return none, err
 	}
 	return view, nil
 }

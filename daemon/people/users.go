@@ -45,7 +45,7 @@ type userStore interface {
 	Unlink(ctx context.Context, by store.Caller, user, identity string) (store.User, error)
 	ListMembers(ctx context.Context, team, user string) ([]store.Membership, error)
 	ListTokens(ctx context.Context, user string) ([]store.Token, error)
-	ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
+	CountWaiting(ctx context.Context, user string) (own, all int, err error)
 	ListGrants(ctx context.Context, owners ...string) ([]store.Grant, error)
 	ListCredentials(ctx context.Context) ([]store.Credential, error)
 }
@@ -76,11 +76,9 @@ func (p *Users) view(ctx context.Context, u store.User) (api.UserView, error) {
 			v.Tokens = append(v.Tokens, t.Name)
 		}
 	}
-	calls, err := p.Store.ListCalls(ctx, store.CallQuery{Waiting: true, User: u.ID, Limit: 1000})
-	if err != nil {
-		return v, fmt.Errorf("listing calls of %s: %w", u.Name, err)
+	if v.Waiting, _, err = p.Store.CountWaiting(ctx, u.ID); err != nil {
+		return v, fmt.Errorf("counting calls of %s: %w", u.Name, err)
 	}
-	v.Waiting = len(calls)
 	grants, err := p.Store.ListGrants(ctx, u.ID)
 	if err != nil {
 		return v, fmt.Errorf("listing standing answers of %s: %w", u.Name, err)

@@ -22,6 +22,8 @@ type Approvers struct {
 	config   store.Config
 	log      *slog.Logger
 	now      func() time.Time
+	// described has the names that Describe found before, if it is set; see ReadOnce.
+	described map[place][]string
 }
 
 // hasPlace reports whether a user can currently make decisions somewhere: in a chat,
@@ -289,14 +291,7 @@ func (p *Approvers) Describe(ctx context.Context, c store.Call) ([]store.Approve
 		case store.Policy(who) == store.ByRequester:
 			line.Names = []string{cmp.Or(c.ByName, c.By)}
 		case store.Policy(who) != store.ByChannel:
-			only := c
-			only.Policy = store.Policy(who)
-			look := p.newBallot(ctx, only)
-			for _, u := range users {
-				if p.hasPlace(ctx, u) && look.counts(ctx, u) {
-					line.Names = append(line.Names, u.Name)
-				}
-			}
+			line.Names = p.namesOf(ctx, c, store.Policy(who), users)
 		}
 		out = append(out, line)
 	}
@@ -309,6 +304,29 @@ func (p *Approvers) Describe(ctx context.Context, c store.Call) ([]store.Approve
 		}
 	}
 	return out, nil
+}
+
+// namesOf returns the names of those users who have a place and whom a word of a call's
+// policy stands for.
+func (p *Approvers) namesOf(ctx context.Context, c store.Call, who store.Policy, users []store.User) (names []string) {
+	at := place{who: string(who)}
+	if who != store.ByAdmins {
+		at.thread = c.Thread
+	}
+	if names, ok := p.described[at]; ok {
+		return names
+	}
+	c.Policy = who
+	look := p.newBallot(ctx, c)
+	for _, u := range users {
+		if p.hasPlace(ctx, u) && look.counts(ctx, u) {
+			names = append(names, u.Name)
+		}
+	}
+	if p.described != nil {
+		p.described[at] = names
+	}
+	return names
 }
 
 func nameOf(users []store.User, id string) string {

@@ -93,9 +93,10 @@ type Engine struct {
 	*Approvers
 	tools       Tools
 	credentials Credentials
+	taints      func(ctx context.Context, thread string) (bool, error) // see ReadOnce; nil reads it each time
 }
 
 // New returns an engine.
 func New(opt Options) *Engine {
-	return &Engine{&Approvers{opt.Store, opt.Groups, opt.Channels, opt.Config, opt.Log, opt.Now}, opt.Tools, opt.Credentials}
+	return &Engine{&Approvers{opt.Store, opt.Groups, opt.Channels, opt.Config, opt.Log, opt.Now, nil}, opt.Tools, opt.Credentials, nil}
 }

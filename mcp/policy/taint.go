@@ -16,6 +16,9 @@ func (p *Engine) Tainted(ctx context.Context, thread string) (bool, error) {
 	if thread == "" {
 		return false, nil
 	}
+	if p.taints != nil {
+		return p.taints(ctx, thread)
+	}
 	th, err := p.store.GetThread(ctx, thread)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, fmt.Errorf("reading the conversation: %w", err)

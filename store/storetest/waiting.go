@@ -30,6 +30,8 @@ func waiting(e *env) {
 			e.same(c, whole)
 		}
 		e.same(ids, append([]string{}, want...))
+		few := ids[:len(ids):len(ids)]
+		e.same(must(e.GetWaiting(ctx, append(few, "unknown")))(e), must(e.ListCalls(ctx, store.CallQuery{Waiting: true}))(e))
 		for _, by := range []string{ada.User, b.ID, ""} {
 			own, all, err := e.CountWaiting(ctx, by)
 			e.ok(err)
@@ -69,6 +71,26 @@ func waiting(e *env) {
 	must(e.PutLink(ctx, callerOf(b), b.ID, hash))(e)
 	must(e.Join(ctx, callerOf(a), must(store.ReadCode(code.Reveal()))(e), ""))(e)
 	check(d.ID) // what waited for the absorbed one is cancelled
+
+	// Many are read together, and one that was decided meanwhile is not left out.
+	var many []string
+	for i := range 2 * 8 {
+		one := newCall(store.Pending)
+		one.ID, one.Created, one.By = id("m", i), d.Created.Add(time.Duration(i)+2), ada.User
+		e.ok(e.Begin(ctx, ada, one))
+		many = append([]string{one.ID}, many...)
+	}
+	check(append(many[:len(many):len(many)], d.ID)...)
+	must(e.Decide(ctx, ada, many[3], store.Decision{Verb: store.Deny}))(e)
+	for i, c := range must(e.GetWaiting(ctx, many))(e) {
+		e.same(c, must(e.GetCall(ctx, many[i]))(e))
+	}
+	for i, id := range many {
+		if i != 3 {
+			must(e.Decide(ctx, ada, id, store.Decision{Verb: store.Deny}))(e)
+		}
+	}
+	check(d.ID)
 
 	edited := newCall(store.Pending)
 	edited.ID, edited.Created, edited.Replaces = id("c", 2), d.Created.Add(1), d.ID

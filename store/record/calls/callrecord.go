@@ -305,6 +305,21 @@ func (hs *heads) decode(id string, v []byte) (head, error) {
 	return head{commit.CloneBytes(p[0]), c}, err
 }
 
+// decodeCall is [DecodeCall] that decodes no cached head again.
+func (hs *heads) decodeCall(id string, v []byte) (StoredCall, error) {
+	p, short, err := callParts(v)
+	if err == nil && len(p) < 3 {
+		err = commit.ErrDamaged
+	}
+	if err != nil {
+		return StoredCall{}, err
+	}
+	h, err := hs.decode(id, v)
+	c := h.call // whose slices the cache keeps; openCall adds arguments to its decisions
+	c.Hooks, c.Warnings, c.Decisions = slices.Clone(c.Hooks), slices.Clone(c.Warnings), slices.Clone(c.Decisions)
+	return StoredCall{Head: c, Args: commit.CloneBytes(p[1]), Result: commit.CloneBytes(p[2]), Short: short}, err
+}
+
 // keep replaces the cache.
 func (hs *heads) keep(byID map[string]head) {
 	hs.mu.Lock()

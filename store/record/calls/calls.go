@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -211,6 +212,65 @@ func (d Calls) ListWaiting(ctx context.Context) ([]store.Call, error) {
 		d.waiting.keep(known)
 		return list, nil
 	}, commit.Part("calls_by", waitingKey))
+}
+
+// scanFrom is the number of ids from which GetWaiting reads all entries of waiting calls: on
+// a remote engine each call that is read alone costs a message.
+const scanFrom = 8
+
+// GetWaiting implements [store.Calls].
+func (d Calls) GetWaiting(ctx context.Context, ids []string) ([]store.Call, error) {
+	const what = "reading waiting calls"
+	stored := make(map[string]StoredCall, len(ids))
+	err := d.db.Read(ctx, what, func(t *commit.Tx) error {
+		clear(stored)
+		wanted := make(map[string]bool, len(ids))
+		for _, id := range ids {
+			wanted[id] = true
+		}
+		add := func(id string) error {
+			v := t.Get("calls", []byte(id))
+			if v == nil {
+				return nil
+			}
+			s, err := d.waiting.decodeCall(id, v)
+			if err != nil {
+				return fmt.Errorf("call %s: %w", id, err)
+			}
+			delete(wanted, id)
+			stored[id] = s
+			return nil
+		}
+		if len(ids) >= scanFrom {
+			for k := range t.Scan("calls_by", kv.Range{Prefix: []byte{waitingKey}, Record: "calls", At: 1 + 8}) {
+				if id := string(k[1+8:]); wanted[id] {
+					if err := add(id); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		for id := range maps.Clone(wanted) { // few, or decided since they were listed
+			if err := add(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	calls := make([]store.Call, 0, len(ids))
+	for _, id := range ids {
+		if s, ok := stored[id]; ok {
+			c, err := d.openCall(s)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", what, err)
+			}
+			calls = append(calls, c)
+		}
+	}
+	return calls, nil
 }
 
 // callConditions returns the index prefixes of a query, the narrowest condition first; a
