@@ -107,12 +107,11 @@ var layers = map[string]layer{
 	"llm/openai/openaitest":         {"", "A fake model service. It shares no code with nize, so that a mistake on either side shows."},
 	"llm/offline":                   {"llm", "A leaf without network."},
 	"llm/llmtest":                   {"llm", "A scripted model."},
-	"mcp":                           {"mcp/apps mcp/catalog mcp/commandline mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/question mcp/reply mcp/schema mcp/sessions mcp/taskwire mcp/index store/eventstream store/project store/toolschema", "A sibling of bots and llm. The gateway is the one entry point for tools; it knows no transport, no hook and no database."},
+	"mcp":                           {"mcp/catalog mcp/commandline mcp/policy mcp/expose mcp/feature mcp/feedback mcp/fixtures mcp/question mcp/reply mcp/schema mcp/sessions mcp/taskwire mcp/view mcp/index store/eventstream store/project store/toolschema", "A sibling of bots and llm. The gateway is the one entry point for tools; it knows no transport, no hook and no database."},
 	"mcp/policy":                    {"mcp/commandline mcp/feature mcp/view store/credential", "A leaf: rules over stored state. They run nothing."},
 	"mcp/catalog":                   {"mcp/feature mcp/policy", "A leaf that lists tools. Package policy decides who may use them."},
-	"mcp/extension":                 {"mcp/native mcp/renderer mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/toolschema store/trust", "It runs the operator's programs as native tools, started as the pool starts servers."},
-	"mcp/renderer":                  {"store/display", "A leaf: a template and a result in, a displayed result out."},
-	"mcp/view":                      {"", "A leaf: view metadata of tools in, policies and pages out. It makes no request."},
+	"mcp/extension":                 {"mcp/native mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/toolschema store/trust", "It runs the operator's programs as native tools, started as the pool starts servers."},
+	"mcp/view":                      {"store/display", "A leaf: view metadata of tools in, policies and pages out; a renderer and a result in, a displayed result out. It makes no request."},
 	"mcp/native/chart":              {"mcp/native", "One tool. It draws its arguments."},
 	"mcp/native":                    {"mcp/policy mcp/view store/credential", "A leaf. Its tools get their dependencies as fields."},
 	"mcp/native/filetext":           {"mcp/native/page", "A leaf: bytes of a file in, text out."},
@@ -121,7 +120,6 @@ var layers = map[string]layer{
 	"mcp/native/page":               {"", "A leaf: bytes of a page in, Markdown out."},
 	"mcp/native/web":                {"mcp/native mcp/native/page", "One tool. It gets the guarded HTTP client as a field."},
 	"mcp/egress/egresstest":         {"", "A test for every user of the guarded client."},
-	"mcp/apps":                      {"mcp/expose mcp/policy mcp/view", "A leaf: the views that clients are offered. The gateway checks access."},
 	"mcp/commandline":               {"", "A leaf that parses a shell command line."},
 	"mcp/feature":                   {"", "A leaf: the kinds of features, for packages that list, judge or call them."},
 	"mcp/expose":                    {"mcp/feature store/toolschema", "A leaf: the names and forms that clients see. The gateway checks access."},
@@ -152,7 +150,6 @@ var layers = map[string]layer{
 	"daemon/trace":                  {"store/backoff bots llm mcp", "It observes the interfaces between bots, llm and mcp, and decides nothing."},
 	"daemon/monitor":                {"bots bots/phrases daemon/alert daemon/api daemon/backup daemon/doctor daemon/mux daemon/people mcp mcp/upstream store/database store/oauth store/webhook", "Health of nized. It reads the packages that it reports on."},
 	"daemon/indexer":                {"daemon/api daemon/control daemon/mux llm llm/openai mcp mcp/feature mcp/index mcp/scan mcp/upstream", "It keeps the index of tools equal to the store."},
-	"daemon/renderers":              {"daemon/api daemon/mux mcp/policy mcp/renderer store/display", "Renderers that admins set. Package mcp/renderer parses them."},
 	"daemon/credentials":            {"bots daemon/api daemon/control daemon/mux mcp/policy store/credential", "Declared credentials, added to the operations on credentials."},
 	"daemon/extensions":             {"daemon/api daemon/control daemon/imports daemon/mux mcp/extension mcp/native mcp/policy", "Extensions, added to the operations on servers."},
 	"daemon/imports":                {"daemon/api daemon/control daemon/mcpfile daemon/mux store/backoff", "It turns entries of a file into servers, through the operations on servers."},
@@ -169,8 +166,7 @@ var layers = map[string]layer{
 	"mcp/sessions":                  {"", "It counts and evicts sessions. The server decides what a session does."},
 	"daemon/connections":            {"daemon/api daemon/failure", "It counts and limits connections, whatever they serve. It gets the signed-in user from its caller."},
 	"daemon/limit":                  {"", "It counts attempts, whatever they are."},
-	"daemon/links":                  {"daemon/api daemon/limit daemon/mux daemon/views", "Links to views. Package views opens them."},
-	"daemon/views":                  {"daemon/api daemon/limit daemon/mux mcp/feature mcp/policy mcp/view store/toolschema", "Results shown by views. It runs tools only through the gateway, which it gets as a field."},
+	"daemon/views":                  {"daemon/api daemon/limit daemon/module daemon/mux mcp/catalog mcp/feature mcp/policy mcp/view store/display store/kv store/toolschema", "A module: results shown by views and renderers, and links to views. It runs tools only through the gateway, which it gets as a field."},
 	"daemon/pages":                  {"bots/phrases daemon/failure", "The frame of HTML pages, whatever their content."},
 	"daemon/signin":                 {"daemon/alert daemon/api daemon/failure daemon/limit daemon/mux daemon/pages daemon/people mcp/expose store/oauth", "Authentication in browsers and of HTTP clients. It calls no tool."},
 	"daemon/company":                {"daemon/api daemon/failure daemon/limit daemon/mux daemon/signin store/identity store/oauth", "A company's identity provider: it verifies identities. Other packages decide about rights."},
@@ -220,7 +216,7 @@ var libraries = map[string]string{
 	"github.com/jackc/pgx/v5":                         "store/kv/postgres store/kv/postgres/postgrestest",
 	"github.com/philippgille/chromem-go":              "mcp/index",
 	"github.com/kljensen/snowball":                    "mcp/index",
-	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/apps mcp/expose mcp/fixtures mcp/upstream mcp/upstream/oauth mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench scripts/conformance/server scripts/failover",
+	"github.com/modelcontextprotocol/go-sdk":          "mcp mcp/expose mcp/fixtures mcp/upstream mcp/upstream/oauth mcp/upstream/wire mcp/mcptest cmd/nize-toolbox scripts/bench scripts/conformance/server scripts/failover",
 	"github.com/santhosh-tekuri/jsonschema/v6":        "mcp/schema",
 	"github.com/google/jsonschema-go":                 "cmd/nize-toolbox daemon/openapi", // the form of a schema; the SDK brings it along
 	"github.com/yosida95/uritemplate/v3":              "mcp/expose",                      // which addresses a server's template has; the SDK uses it for its own
@@ -273,6 +269,7 @@ var bannedNames = []string{"util", "utils", "common", "helper", "helpers", "type
 // untyped lists the permitted maps of any on the call path, each with its reason. Such a map
 // rounds large numbers.
 var untyped = map[string]string{
+	"mcp/apps.go":   "a client's capabilities, which the SDK decoded; they contain no numbers that are used",
 	"mcp/server.go": "the SDK's auth.TokenInfo.Extra has that type; the caller is put in and taken out as it is",
 }
 
@@ -631,7 +628,7 @@ func isOperation(t ast.Expr) bool {
 func TestOperationsSeeNoHTTP(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
-		operations := slices.Contains([]string{"daemon/control", "daemon/documents", "daemon/spending", "daemon/credentials", "daemon/extensions", "daemon/renderers", "daemon/fileconfig", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.pkg)
+		operations := slices.Contains([]string{"daemon/control", "daemon/documents", "daemon/spending", "daemon/credentials", "daemon/extensions", "daemon/fileconfig", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.pkg)
 		if operations && !s.test && slices.Contains(s.imports(), "net/http") {
 			t.Errorf("%s imports net/http: package mux decodes requests before they get here", s.path)
 		}

@@ -50,7 +50,6 @@ import (
 	"nize/daemon/trace"
 	"nize/llm"
 	"nize/mcp"
-	"nize/mcp/apps"
 	"nize/mcp/egress"
 	"nize/mcp/extension"
 	"nize/mcp/hook"
@@ -60,11 +59,11 @@ import (
 	"nize/mcp/native/filetext"
 	"nize/mcp/native/web"
 	"nize/mcp/policy"
-	"nize/mcp/renderer"
 	"nize/mcp/scan"
 	"nize/mcp/upstream"
 	"nize/mcp/upstream/login"
 	"nize/mcp/upstream/process"
+	"nize/mcp/view"
 	"nize/store"
 	"nize/store/credential"
 	"nize/store/database"
@@ -238,7 +237,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err := d.indexer.Rebuild(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.ops.renderers.Load(ctx); err != nil {
+	if err := d.ops.views.Load(ctx); err != nil {
 		return nil, err
 	}
 	d.native.extensions.Load(ctx)
@@ -297,7 +296,7 @@ func (d *Daemon) wire() {
 			}
 		},
 	}.newRegistry()
-	d.native.renderers = &renderer.Set{Log: d.log.With("component", "renderers"), Now: d.now}
+	d.native.renderers = &view.Renderers{Log: d.log.With("component", "renderers"), Now: d.now}
 	d.native.showResults(ownTools)
 	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Show: d.native.renderers.Put, Agents: func(ctx context.Context, all []store.Agent) ([]error, error) { return d.ops.entries.Extend(ctx, all) }, Log: d.log.With("component", "extensions")})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
@@ -319,7 +318,7 @@ func (d *Daemon) wire() {
 	d.native.Publish()
 	d.mcp = mcp.NewServer(mcp.ServerOptions{
 		Gateway: d.gateway, Tokens: signedIn{d.db}, Feed: d.db, Config: d.config, Version: api.Version, Log: d.log.With("component", "mcp"), Now: d.now,
-		Trace: d.tracer.MetaTool, Views: apps.Views{Template: d.native.Template, Resource: d.pool.ReadView},
+		Trace: d.tracer.MetaTool, Views: mcp.Views{Template: d.native.Template, Resource: d.pool.ReadView},
 		Enter: d.streams.Count,
 	})
 	d.providers = &control.Providers{Store: guarded(d.db), Extra: control.EnvironmentProviders(d.opt.Env), Open: d.openProvider, Now: d.now}
@@ -358,7 +357,7 @@ func (d *Daemon) wire() {
 		shown = append(shown, bot)
 	}
 	d.conversation = bots.New(bots.Options{
-		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db, Plans: d.ops.plans, MayAdd: d.mayAdd, ViewLink: d.ops.viewLinks.Address,
+		Agent: d.tracer.Agent(agent), Approver: d.gateway, Inbox: d.db, Threads: d.db, Calls: d.db, Feed: d.db, Places: d.db, Backlog: d.db, Audience: audience{d.db, d.db, d.gateway.Policy}, Channels: d.db, Privacy: d.db, Trail: d.db, Plans: d.ops.plans, MayAdd: d.mayAdd, ViewLink: d.ops.views.Links.Address,
 		Platforms: shown, Config: d.config, Log: d.log.With("component", "bots"), Now: d.now,
 	})
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation

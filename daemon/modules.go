@@ -11,6 +11,7 @@ import (
 func (o *operations) modules() []module.Module {
 	return []module.Module{
 		o.documents.Module(),
+		o.views.Module(),
 
 		{Name: "servers", Operations: o.servers.Mount},
 		{Name: "extensions", Operations: o.all.Mount},
@@ -21,7 +22,6 @@ func (o *operations) modules() []module.Module {
 		{Name: "indexer", Operations: o.indexer.Mount},
 		{Name: "unmet requests", Operations: o.unmet.Mount},
 		{Name: "hooks", Operations: o.hooks.Mount},
-		{Name: "renderers", Operations: o.renderers.Mount},
 		{Name: "connections", Operations: o.serveMCP},
 
 		{Name: "providers", Operations: o.providers.Mount},

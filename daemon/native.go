@@ -10,7 +10,7 @@ import (
 	"nize/mcp/feature"
 	"nize/mcp/native"
 	"nize/mcp/policy"
-	"nize/mcp/renderer"
+	"nize/mcp/view"
 	"nize/store"
 	"nize/store/credential"
 )
@@ -19,7 +19,7 @@ import (
 type nativeTools struct {
 	*native.Registry
 	extensions *extension.Loader
-	renderers  *renderer.Set
+	renderers  *view.Renderers
 	documents  *documents.Documents
 }
 
@@ -37,7 +37,7 @@ func (n nativeTools) showResults(own []native.Tool) {
 		if t.Renderer == "" {
 			continue
 		}
-		r, err := renderer.Parse([]byte(t.Renderer))
+		r, err := view.ParseRenderer([]byte(t.Renderer))
 		if err != nil {
 			panic(fmt.Sprintf("the renderer of %s: %v", t.Name, err)) // a programming error
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"nize/bots/phrases"
@@ -27,19 +25,16 @@ import (
 	"nize/daemon/fileconfig"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
-	"nize/daemon/links"
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/daemon/registry"
-	"nize/daemon/renderers"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
 	"nize/daemon/spending"
 	"nize/daemon/views"
 	"nize/mcp"
 	"nize/mcp/egress"
-	"nize/mcp/policy"
 	"nize/mcp/upstream/login"
 	"nize/store"
 )
@@ -72,7 +67,7 @@ type operations struct {
 	ownTokens   *control.OwnTokens
 	credentials *credentials.Credentials
 	connect     *connect.Connect
-	renderers   *renderers.Renderers
+	views       *views.Views
 	projects    *control.Projects
 	documents   *documents.Documents
 	approvals   *control.Approvals
@@ -95,7 +90,6 @@ type operations struct {
 	conversations *control.Conversations
 	chatClient    *chatclient.Client
 	browser       *browser.Browser
-	viewLinks     *links.Links
 	entries       *fileconfig.Applier
 	mcp           *mcp.Server
 
@@ -179,7 +173,6 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		}
 		return login.CheckSecret(key, secret)
 	}, Config: d.config, Now: d.now, Log: d.log}
-	o.renderers = &renderers.Renderers{Store: d.db, Set: d.native.renderers, Tool: d.gateway.Catalog.Get, IDs: d.gateway.Catalog.ToolIDs}
 	o.credentials = &credentials.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each, Logins: d.logins}
 	o.servers.CheckCredential = o.credentials.CheckServer
 	o.connect = connect.New(connect.Options{Logins: d.logins, Declared: o.credentials, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
@@ -202,46 +195,21 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 		Agents: o.agents, Models: o.models, Servers: o.servers,
 	}
 	o.chatClient = &chatclient.Client{Models: o.models, Servers: o.servers, Conversations: o.conversations, Approvals: o.approvals, Settings: o.settings}
+	o.views = views.New(views.Options{
+		DB: d.db, Store: d.db, Kept: d.db, Events: d.db, Calls: o.approvals, Tools: d.gateway.Catalog, Rights: views.Rights{Policy: d.gateway.Policy, Tools: d.gateway.Catalog},
+		Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Template: d.native.Template, Renderers: d.native.renderers,
+		Widgets: widgets, PublicURL: func() string { return d.layers.Get("public_url") }, Config: d.config, Now: d.now, Log: d.log.With("component", "views"),
+	})
 	o.browser = browser.New(browser.Options{
 		Platform: page, Conversations: o.conversations, Approvals: o.approvals, Agents: o.agents, Models: o.models, Providers: o.providers, Servers: o.servers, Tools: o.tools, Chat: o.chatClient, Bots: d.bots, Store: d.db, Schema: d.inputSchema, Config: d.config,
 		Places: browser.Places{
 			Settings: o.settings, Usage: o.usage, Budgets: o.budgets, Grants: o.grants, Hooks: o.hooks, Tokens: o.ownTokens, Credentials: o.credentials, Connect: o.connect,
 			SignIns: o.signin, Sessions: d.db, Status: o.status, Doctor: o.doctor,
 		},
-		Person: o.signin.Find, Origin: origin, Widgets: widgets, Watch: d.streams.Watch, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
+		Views: o.views, Links: o.views.Links, Person: o.signin.Find, Origin: origin, Widgets: widgets, Watch: d.streams.Watch, Speak: speaker, Closing: d.closing, Now: d.now, Log: d.log.With("component", "browser"),
 	})
 	o.signin.Landing = o.browser.Landing
-	shown := o.newViews(d.gateway, views.Options{Template: d.native.Template, Gateway: d.gateway, Resources: mcp.Resources{Gateway: d.gateway}, Resource: d.pool.ReadView, Kept: d.db, Events: d.db, Config: d.config, Widgets: widgets, Now: d.now, Log: d.log.With("component", "views")})
-	o.viewLinks = links.New(links.Options{Store: d.db, Views: shown, Config: d.config, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log.With("component", "links")})
-	o.browser.Views, o.browser.Links = shown, o.viewLinks
 	return o
-}
-
-// newViews returns the component that shows results in the views of their tools.
-func (o *operations) newViews(gateway *mcp.Gateway, opt views.Options) *views.Views {
-	opt.Calls, opt.Tools = o.approvals, gateway.Catalog
-	opt.Usable = func(ctx context.Context, by store.Caller, c store.Call) error {
-		v, err := gateway.Policy.View(ctx, by, store.Scope{Agent: c.Agent, Thread: c.Thread, View: c.View != ""})
-		if err == nil {
-			_, err = gateway.Policy.Find(v, c.ToolID())
-		}
-		return err
-	}
-	opt.Listed = func(ctx context.Context, by store.Caller, c store.Call) (list []*policy.Tool, err error) {
-		v, err := gateway.Policy.View(ctx, by, store.Scope{Agent: c.Agent, Thread: c.Thread, View: true})
-		if err != nil {
-			return nil, err
-		}
-		gateway.Catalog.Each(func(t *policy.Tool) bool {
-			if t.Server == c.Server && v.Usable(t) {
-				list = append(list, t)
-			}
-			return true
-		})
-		slices.SortFunc(list, func(a, b *policy.Tool) int { return strings.Compare(a.Name, b.Name) })
-		return list, nil
-	}
-	return views.New(opt)
 }
 
 // newCommands returns the chat commands, on the same operations.
@@ -254,8 +222,6 @@ func (d *Daemon) newCommands() *commands.Commands {
 	}
 }
 
-// mount registers each operation of daemon/api with its function; a test finds missing
-// ones.
 // mount registers the operations of all modules; a test finds missing ones.
 func (o *operations) mount(m *mux.Mux) {
 	for _, one := range o.modules() {

@@ -13,7 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"nize/mcp/apps"
 	"nize/mcp/expose"
 	"nize/mcp/feature"
 	"nize/mcp/policy"
@@ -117,14 +116,14 @@ func (s *Server) serveExposed(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.CallToolRequest:
 			return s.callNamed(ctx, by, next, r)
 		}
-		shows := apps.Announced(req)
+		shows := showsViews(req)
 		switch r := req.(type) {
 		case *sdk.ListResourcesRequest:
 			if shows {
 				next = s.addViews(by, next)
 			}
 		case *sdk.ReadResourceRequest:
-			if strings.HasPrefix(r.Params.URI, apps.Scheme) {
+			if strings.HasPrefix(r.Params.URI, uiScheme) {
 				return s.readView(ctx, by, next, r)
 			}
 		}
@@ -143,7 +142,7 @@ func (s *Server) serveExposed(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		res, err := next(ctx, method, req)
 		if err == nil {
-			s.limitCapabilities(by, shows || apps.Announced(req), res) // for initialize, only known after the SDK's handler
+			s.limitCapabilities(by, shows || showsViews(req), res) // for initialize, only known after the SDK's handler
 		}
 		return res, err
 	}
@@ -205,7 +204,7 @@ func (s *Server) listTools(ctx context.Context, by store.Caller, next sdk.Method
 	if !expose.Of(by.Scopes, policy.BuiltinServer).Meta {
 		all = slices.DeleteFunc(slices.Clone(all), func(t *sdk.Tool) bool { return isMeta(t.Name) })
 	}
-	shows := apps.Announced(req)
+	shows := showsViews(req)
 	named, err := s.listNamed(ctx, by, shows)
 	if err != nil {
 		return nil, internalError(ctx, s.opt.Log, "listing tools", err)
@@ -257,7 +256,7 @@ func (s *Server) callNamed(ctx context.Context, by store.Caller, next sdk.Method
 	if meta && expose.Of(by.Scopes, policy.BuiltinServer).Meta {
 		return next(ctx, "tools/call", req)
 	}
-	id, view, err := s.findNamed(ctx, by, name, apps.Announced(req))
+	id, view, err := s.findNamed(ctx, by, name, showsViews(req))
 	switch {
 	case err != nil:
 		return nil, internalError(ctx, s.opt.Log, "finding a tool by its name", err)
@@ -412,7 +411,7 @@ const notThere = -32002
 // readView returns the view of a tool that the caller sees by name. Other addresses of this
 // form are resources of a server.
 func (s *Server) readView(ctx context.Context, by store.Caller, next sdk.MethodHandler, req *sdk.ReadResourceRequest) (sdk.Result, error) {
-	if apps.Announced(req) {
+	if showsViews(req) {
 		named, err := s.listNamed(ctx, by, true)
 		if err != nil {
 			return nil, internalError(ctx, s.opt.Log, "finding a view", err)

@@ -15,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"nize/mcp/apps"
 	"nize/mcp/expose"
 	"nize/mcp/reply"
 	"nize/mcp/sessions"
@@ -34,7 +33,7 @@ type ServerOptions struct {
 	Feed    store.Feed
 	Config  store.Config
 	Version string
-	Views   apps.Views // the zero value provides no views
+	Views   Views // the zero value provides no views
 	// Enter, if set, counts a listening request of a user until leave is called. It may
 	// call cancel to make room for other users' requests. It returns an error if the user
 	// has too many.

@@ -16,7 +16,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"nize/mcp"
-	"nize/mcp/apps"
 	"nize/store"
 )
 
@@ -49,7 +48,7 @@ func openFront(t *testing.T, change func(*store.Server)) (f *front, run func()) 
 func (f *front) serve() (run func()) {
 	t, h := f.t, f.fixture
 	t.Helper()
-	s := mcp.NewServer(mcp.ServerOptions{Gateway: h.gateway, Tokens: h.db, Feed: h.db, Config: h.config, Version: "test", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }, Views: apps.Views{
+	s := mcp.NewServer(mcp.ServerOptions{Gateway: h.gateway, Tokens: h.db, Feed: h.db, Config: h.config, Version: "test", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }, Views: mcp.Views{
 		Template: func(name string) string { return f.templates[name] },
 		Resource: func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
 			return f.resource(ctx, by, c, uri)

@@ -259,7 +259,7 @@ func (v *Views) Outcome(ctx context.Context, by store.Caller, req OutcomeRequest
 
 // listTools returns the tools of a view's server that the view may call.
 func (v *Views) listTools(ctx context.Context, by store.Caller, of store.Call) (none Answer, err error) {
-	found, err := v.Listed(ctx, by, of)
+	found, err := v.Rights.Listed(ctx, by, of)
 	if err != nil {
 		return none, err
 	}

@@ -55,9 +55,7 @@ func newFakeGateway(t *testing.T) *fakeGateway {
 	}
 	d.calls["f"] = store.Call{ID: "f", Server: "far", Tool: "show", By: "ann", Thread: "t", Agent: "a", State: store.Done, Args: json.RawMessage(`{}`), Result: &store.Result{Raw: json.RawMessage(`{"content":[]}`)}}
 	d.Gateway, d.Resources = d, reader{d}
-	d.Listed = func(context.Context, store.Caller, store.Call) ([]*policy.Tool, error) {
-		return []*policy.Tool{d.tools["far:app"], d.tools["far:model"], d.tools["far:resource:memo:1"]}, nil
-	}
+	d.listed = []*policy.Tool{d.tools["far:app"], d.tools["far:model"], d.tools["far:resource:memo:1"]}
 	d.fixture.read = func(_ store.Call, uri string) (json.RawMessage, error) {
 		return json.RawMessage(`{"contents":["` + uri + `"]}`), nil
 	}

@@ -8,6 +8,9 @@
 // HTML once ([Views.Serve]), under a policy that allows no network access except what an
 // admin accepted, and no navigation. The frame has no origin, or one that only its server
 // has ([Options.Widgets]), at a host that serves nothing but frames.
+//
+// Chats show results as text, by the renderer of their tool (renderers.go), with a link to the
+// view (links.go).
 package views
 
 import (
@@ -30,10 +33,12 @@ import (
 
 	"nize/daemon/api"
 	"nize/daemon/limit"
+	"nize/daemon/module"
 	"nize/daemon/mux"
 	"nize/mcp/policy"
 	"nize/mcp/view"
 	"nize/store"
+	"nize/store/kv"
 	"nize/store/toolschema"
 )
 
@@ -47,9 +52,15 @@ type Options struct {
 	}
 	Tools interface {
 		Get(id string) (*policy.Tool, bool)
+		ToolIDs(ctx context.Context) ([]string, error)
 	}
-	// Listed returns the tools of a call's server that a view of the call may see.
-	Listed func(ctx context.Context, by store.Caller, c store.Call) ([]*policy.Tool, error)
+	Rights interface {
+		// Listed returns the tools of a call's server that a view of the call may see.
+		Listed(ctx context.Context, by store.Caller, c store.Call) ([]*policy.Tool, error)
+		// Usable returns why a person may not use a tool where a call was made, nil if they
+		// may.
+		Usable(ctx context.Context, by store.Caller, c store.Call) error
+	}
 	// Gateway calls tools, and Resources reads listed resources, as calls.
 	Gateway interface {
 		// CallByParams takes the arguments from the params of a tools/call.
@@ -61,9 +72,6 @@ type Options struct {
 	// Resource reads a resource of the server of a call's tool, whose pin must be the
 	// accepted one, with the viewer's credential.
 	Resource func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error)
-	// Usable returns why a person may not use a tool where a call was made, nil if they
-	// may.
-	Usable func(ctx context.Context, by store.Caller, c store.Call) error
 	// Template returns the view of a native tool, "" if it has none.
 	Template func(name string) string
 	// Kept stores views' contexts for the model, which are sent with the viewer's next
@@ -78,14 +86,21 @@ type Options struct {
 	Events  interface {
 		AddEvent(by store.Caller, e store.Event)
 	}
-	Config store.Config // limits.user.views, limits.views
-	Now    func() time.Time
-	Log    *slog.Logger
+	// PublicURL returns the address at which browsers anywhere can reach nize, "" if there
+	// is none.
+	PublicURL func() string
+	DB        kv.DB // opened with [Buckets]
+	Store     linkStore
+	Renderers *view.Renderers
+	Config    store.Config // limits.user.views, limits.views
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Views are safe for concurrent use.
 type Views struct {
 	Options
+	Links *Links
 
 	called limit.Limit // tool calls of views, by person and call
 	noted  limit.Limit // requests of views, by person, call and method
@@ -109,9 +124,30 @@ type page struct {
 	n       uint64 // its number
 }
 
+// Buckets are the buckets of views.
+var Buckets = []kv.Bucket{
+	{Name: renderers.Bucket, Key: "tool", Value: "JSON"},
+	{Name: linkKeys, Key: "keys", Value: "JSON list: keys that sign links, newest first", Sealed: true},
+}
+
+const linkKeys = "link_keys"
+
 // New returns a Views.
 func New(opt Options) *Views {
-	return &Views{Options: opt, tickets: map[string]page{}, called: limit.Limit{Most: maxCalls, Per: time.Minute}, noted: limit.Limit{Most: maxNoted, Per: time.Minute}, open: map[string]map[string]bool{}}
+	v := &Views{Options: opt, tickets: map[string]page{}, called: limit.Limit{Most: maxCalls, Per: time.Minute}, noted: limit.Limit{Most: maxNoted, Per: time.Minute}, open: map[string]map[string]bool{}}
+	v.Links = newLinks(v)
+	return v
+}
+
+// Module returns the module.
+func (v *Views) Module() module.Module {
+	return module.Module{Name: "views", Buckets: Buckets, Operations: v.mount}
+}
+
+func (v *Views) mount(m *mux.Mux) {
+	mux.Handle(m, api.GetRenderer, v.GetRenderer)
+	mux.Handle(m, api.PutRenderer, v.PutRenderer)
+	mux.Handle(m, api.RemoveRenderer, v.RemoveRenderer)
 }
 
 // Has reports whether calls of a tool have a view.
@@ -258,7 +294,7 @@ func (v *Views) requested(ctx context.Context, by store.Caller, id string) (c st
 	if c.By != by.User || !v.Has(c.ToolID()) {
 		return c, nil, errNoView(c.ToolID())
 	}
-	if err := v.Usable(ctx, by, c); err != nil {
+	if err := v.Rights.Usable(ctx, by, c); err != nil {
 		return c, nil, err
 	}
 	t, ok := v.Tools.Get(c.ToolID())

@@ -26,6 +26,7 @@ type fixture struct {
 	calls  map[string]store.Call
 	tools  map[string]*policy.Tool
 	denied error
+	listed []*policy.Tool
 	at     string // the origin of views
 	now    time.Time
 	events []store.Event
@@ -47,6 +48,14 @@ func (h *fixture) GetCall(_ context.Context, _ store.Caller, req api.CallRequest
 func (h *fixture) Get(id string) (*policy.Tool, bool) {
 	t, ok := h.tools[id]
 	return t, ok
+}
+
+func (h *fixture) ToolIDs(context.Context) ([]string, error) { return nil, nil }
+
+func (h *fixture) Usable(context.Context, store.Caller, store.Call) error { return h.denied }
+
+func (h *fixture) Listed(context.Context, store.Caller, store.Call) ([]*policy.Tool, error) {
+	return h.listed, nil
 }
 
 func (h *fixture) AddEvent(_ store.Caller, e store.Event) { h.events = append(h.events, e) }
@@ -81,9 +90,8 @@ func newFixture(t *testing.T) *fixture {
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
 	h.Views = New(Options{
 		Config: store.Defaults{},
-		Calls:  h, Tools: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+		Calls:  h, Tools: h, Rights: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 		Widgets: func() string { return h.at },
-		Usable:  func(context.Context, store.Caller, store.Call) error { return h.denied },
 		Resource: func(_ context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
 			h.reader = by
 			return h.read(c, uri)

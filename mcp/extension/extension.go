@@ -47,7 +47,6 @@ import (
 	"unicode/utf8"
 
 	"nize/mcp/native"
-	"nize/mcp/renderer"
 	"nize/mcp/schema"
 	"nize/mcp/upstream/process"
 	"nize/mcp/view"
@@ -72,7 +71,7 @@ type Options struct {
 	Store trust.Store
 	Spawn func(process.Command) (process.Child, error)
 	// Show sets the renderer of a tool's results; nil removes it.
-	Show func(tool string, r *renderer.Renderer)
+	Show func(tool string, r *view.Renderer)
 	// Check returns an error if a definition can't be used.
 	Check func(store.Tool) error
 	// Agents replaces the agents of extensions, identified by their Origin, and returns for
@@ -102,9 +101,9 @@ type extension struct {
 	dir    string
 	folder folder
 	tool   native.Tool
-	was    map[string]string  // its files when it was accepted
-	output *schema.Validator  // nil if none was declared
-	shown  *renderer.Renderer // nil if none was declared
+	was    map[string]string // its files when it was accepted
+	output *schema.Validator // nil if none was declared
+	shown  *view.Renderer    // nil if none was declared
 }
 
 // New returns a loader that has not polled yet.
@@ -360,11 +359,11 @@ func (e *extension) check(gate func(store.Tool) error) (err error) {
 		e.Template = string(raw)
 	}
 	if e.Renderer != "" {
-		raw, path, err := inFolder("renderer", e.Renderer, renderer.MaxFile)
+		raw, path, err := inFolder("renderer", e.Renderer, view.MaxRenderer)
 		if err != nil {
 			return err
 		}
-		if e.shown, err = renderer.Parse(raw); err != nil {
+		if e.shown, err = view.ParseRenderer(raw); err != nil {
 			return &fieldError{path, "", err.Error()}
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"nize/mcp/native"
 	"nize/mcp/policy"
-	"nize/mcp/renderer"
 	"nize/mcp/scan"
 	"nize/mcp/upstream/process"
 	"nize/mcp/view"
@@ -61,7 +60,7 @@ type fixture struct {
 	tools *native.Registry
 	seen  map[string]store.ToolState
 	pins  map[string]string
-	shown map[string]*renderer.Renderer
+	shown map[string]*view.Renderer
 
 	agents  []string // by Origin and ID, those that were brought last
 	refuses error    // what is wrong with the agent "bad"
@@ -82,7 +81,7 @@ func (h *fixture) bringAgents(_ context.Context, all []store.Agent) (refused []e
 }
 
 func newFixture(t *testing.T) *fixture {
-	h := &fixture{t: t, dir: filepath.Join(t.TempDir(), "extensions"), store: &memory{of: map[string]trust.Extension{}}, shown: map[string]*renderer.Renderer{}}
+	h := &fixture{t: t, dir: filepath.Join(t.TempDir(), "extensions"), store: &memory{of: map[string]trust.Extension{}}, shown: map[string]*view.Renderer{}}
 	h.tools = native.New(native.Options{
 		TeamOf: func(context.Context, store.Caller, string) (string, error) { return "team", nil },
 		Publish: func(_ *store.Server, tools []*policy.Tool) {
@@ -101,7 +100,7 @@ func newFixture(t *testing.T) *fixture {
 
 // open begins as a nized does that starts.
 func (h *fixture) open() {
-	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Agents: h.bringAgents, Show: func(tool string, r *renderer.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
+	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Agents: h.bringAgents, Show: func(tool string, r *view.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
 }
 
 // write puts a file into an extension's folder; one that begins with #! can be run.

@@ -52,7 +52,7 @@ type Tool struct {
 	// including its styles and scripts; "" if there is none.
 	Template string
 	// Renderer shows the structured result in each chat, in the format of package
-	// mcp/renderer; "" if there is none.
+	// mcp/view; "" if there is none.
 	Renderer string
 
 	// Untrusted means that other people may have written the tool's results: after one,

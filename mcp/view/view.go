@@ -1,5 +1,4 @@
-// Package view reads a tool's declarations about its view and builds the policy under which
-// it is served.
+// Package view reads the views and the renderers of tools, which show their results.
 //
 // A view is HTML that shows the tool's result, as in MCP Apps (the extension
 // io.modelcontextprotocol/ui), which also has older names.
@@ -7,6 +6,8 @@
 // A view is its author's code, in a frame without an origin. It is confined by the policy
 // that [Policy] returns, which is sent with it as a header. It may only load from origins
 // that it declares and an admin accepted.
+//
+// A [Renderer] makes a text with fields and a table, for platforms that show no HTML.
 package view
 
 import (

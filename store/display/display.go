@@ -6,14 +6,11 @@
 package display
 
 import (
-	"context"
 	"encoding/json"
 	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"nize/store"
 )
 
 // Limits of a view, in characters: the smallest of the platforms' limits.
@@ -135,14 +132,4 @@ type Renderer struct {
 	Tool     string    `json:"tool"`
 	Document string    `json:"document"`
 	Updated  time.Time `json:"updated"`
-}
-
-// Store stores the renderers that admins set. store/record implements it.
-type Store interface {
-	// PutRenderer sets the renderer of a tool and appends an event.
-	PutRenderer(ctx context.Context, by store.Caller, r Renderer) error
-	// ListRenderers returns all renderers, by tool.
-	ListRenderers(ctx context.Context) ([]Renderer, error)
-	// DeleteRenderer returns ErrNotFound if the tool has no renderer.
-	DeleteRenderer(ctx context.Context, by store.Caller, tool string) error
 }

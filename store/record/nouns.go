@@ -15,13 +15,11 @@ type Nouns struct {
 	Feedback
 	SignIns
 	Declarations
-	Renderers
 	UnmetRequests
-	LinkKeys
 	Views
 }
 
 // Over returns the stores over db.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, Renderers{db}, UnmetRequests{db}, LinkKeys{db}, Views{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, UnmetRequests{db}, Views{db}}
 }

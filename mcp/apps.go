@@ -1,13 +1,4 @@
-// Package apps provides the views of tools to MCP clients that show them, as specified by
-// MCP Apps.
-//
-// The tool names its view, and the client reads that as a resource.
-//
-// A view has nize's own address, ui://SERVER/REST, so that those of two servers never
-// collide. It is sent with the declared external origins that an admin accepted. The caller
-// that lists the tool must check the rights; this package only builds the data for the
-// client.
-package apps
+package mcp
 
 import (
 	"context"
@@ -26,10 +17,15 @@ import (
 	"nize/store"
 )
 
-// Scheme is the prefix of every view's address.
-const Scheme = "ui://"
+// uiScheme is the prefix of every view's address.
+const uiScheme = "ui://"
 
-// Views provides the views. The zero value has none.
+// Views provides the views of tools to MCP clients that show them, as specified by MCP Apps: a
+// tool names its view, and the client reads that as a resource. The zero value has none.
+//
+// A view has nize's own address, ui://SERVER/REST, so that those of two servers never
+// collide. It is sent with the declared external origins that an admin accepted. The caller
+// that lists the tool must check the rights.
 type Views struct {
 	// Template returns the view of a native tool, or "".
 	Template func(name string) string
@@ -38,9 +34,9 @@ type Views struct {
 	Resource func(ctx context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error)
 }
 
-// Announced reports whether a client shows views: it declares so when its session begins,
+// showsViews reports whether a client shows views: it declares so when its session begins,
 // or in the request if there are no sessions.
-func Announced(req sdk.Request) bool {
+func showsViews(req sdk.Request) bool {
 	r, ok := req.(interface {
 		ClientCapabilities() *sdk.ClientCapabilities
 	})
@@ -67,13 +63,13 @@ func (v Views) Address(t *policy.Tool) string {
 		if v.Template == nil || v.Template(t.Name) == "" {
 			return ""
 		}
-		return Scheme + t.Server + "/" + t.Name
+		return uiScheme + t.Server + "/" + t.Name
 	}
-	rest, ok := strings.CutPrefix(t.View().URI, Scheme)
+	rest, ok := strings.CutPrefix(t.View().URI, uiScheme)
 	if !ok || v.Resource == nil {
 		return ""
 	}
-	return Scheme + t.Server + "/" + rest
+	return uiScheme + t.Server + "/" + rest
 }
 
 // Meta returns the _meta of a tool for a client. It mentions views only for clients that

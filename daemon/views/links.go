@@ -1,11 +1,4 @@
-// Package links creates the links from chats to the views of results, and opens them.
-//
-// A link contains, in plain text, a call's id and an expiry, and a signature of both with a
-// key of this installation. No one else can create or extend a link, and links need not be
-// stored. Anyone who has a link can see the view, as with a picture that was passed on; but
-// a private result is shown to its requester only. A link doesn't identify its viewer, who
-// acts with their own session or not at all.
-package links
+package views
 
 import (
 	"context"
@@ -21,58 +14,59 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/limit"
 	"nize/daemon/mux"
-	"nize/daemon/views"
 	"nize/store"
 )
 
 // maxOpened is how often a call's views can be opened by links per minute.
 const maxOpened = 60
 
-// Options are the dependencies of Links. All are required.
-type Options struct {
-	Store interface {
-		SigningKeys(ctx context.Context) ([][]byte, error)
-		GetCall(ctx context.Context, id string) (store.Call, error)
-		GetUser(ctx context.Context, id string) (store.User, error)
-	}
-	Views interface {
-		Shows(tool string, state store.State) bool
-		OpenFor(ctx context.Context, by, requester store.Caller, req views.OpenRequest) (views.Frame, error)
-	}
-	Config store.Config
-	// PublicURL returns the address at which browsers anywhere can reach nize, "" if there
-	// is none.
-	PublicURL func() string
-	Now       func() time.Time
-	Log       *slog.Logger
+// linkStore is what links read.
+type linkStore interface {
+	GetCall(ctx context.Context, id string) (store.Call, error)
+	GetUser(ctx context.Context, id string) (store.User, error)
 }
 
-// Links are safe for concurrent use.
+// Links are the links in chats to the views of results. They are safe for concurrent use.
+//
+// A link contains, in plain text, a call's id and an expiry, and a signature of both with a
+// key of this installation. No one else can create or extend a link, and links need not be
+// stored. Anyone who has a link can see the view, as with a picture that was passed on; but
+// a private result is shown to its requester only. A link doesn't identify its viewer, who
+// acts with their own session or not at all.
 type Links struct {
-	Options
+	keys  func(ctx context.Context) ([][]byte, error)
+	store linkStore
+	views interface {
+		Shows(tool string, state store.State) bool
+		OpenFor(ctx context.Context, by, requester store.Caller, req OpenRequest) (Frame, error)
+	}
+	config    store.Config
+	publicURL func() string
+	now       func() time.Time
+	log       *slog.Logger
 
 	opened limit.Limit // by call
 }
 
-// New returns a Links.
-func New(opt Options) *Links {
-	return &Links{Options: opt, opened: limit.Limit{Most: maxOpened, Per: time.Minute}}
+func newLinks(v *Views) *Links {
+	keys := func(ctx context.Context) ([][]byte, error) { return signingKeys(ctx, v.DB) }
+	return &Links{keys: keys, store: v.Store, views: v, config: v.Config, publicURL: v.PublicURL, now: v.Now, log: v.Log, opened: limit.Limit{Most: maxOpened, Per: time.Minute}}
 }
 
 // Address returns the link to the view of a call's result; "" if there is no view, or if
 // there is no public address.
 func (l *Links) Address(c store.Call) string {
-	base := l.PublicURL()
-	if base == "" || !store.GetBool(l.Config, "", "web.enabled") || !l.Views.Shows(c.ToolID(), c.State) || c.Result == nil {
+	base := l.publicURL()
+	if base == "" || !store.GetBool(l.config, "", "web.enabled") || !l.views.Shows(c.ToolID(), c.State) || c.Result == nil {
 		return ""
 	}
-	ends := c.Finished.Add(store.GetSpan(l.Config, "", "web.link_expiry"))
-	if c.Finished.IsZero() || !l.Now().Before(ends) {
+	ends := c.Finished.Add(store.GetSpan(l.config, "", "web.link_expiry"))
+	if c.Finished.IsZero() || !l.now().Before(ends) {
 		return ""
 	}
-	keys, err := l.Store.SigningKeys(context.Background()) // cached after the first read
+	keys, err := l.keys(context.Background()) // cached after the first read
 	if err != nil {
-		l.Log.Error("signing a link", "call", c.ID, "err", err)
+		l.log.Error("signing a link", "call", c.ID, "err", err)
 		return ""
 	}
 	clear := c.ID + "." + strconv.FormatInt(ends.Unix(), 36)
@@ -96,7 +90,7 @@ func (l *Links) find(ctx context.Context, link string) (c store.Call, err error)
 	}
 	clear, signature := link[:end], link[end+1:]
 	id, ends, _ := strings.Cut(clear, ".")
-	keys, err := l.Store.SigningKeys(ctx)
+	keys, err := l.keys(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -105,11 +99,11 @@ func (l *Links) find(ctx context.Context, link string) (c store.Call, err error)
 		ours = hmac.Equal([]byte(sign(key, clear)), []byte(signature)) || ours
 	}
 	at, err := strconv.ParseInt(ends, 36, 64)
-	if !ours || err != nil || !l.Now().Before(time.Unix(at, 0)) {
+	if !ours || err != nil || !l.now().Before(time.Unix(at, 0)) {
 		return c, errNoLink
 	}
-	c, err = l.Store.GetCall(ctx, id)
-	if err == nil && (c.Result == nil || !l.Views.Shows(c.ToolID(), c.State)) {
+	c, err = l.store.GetCall(ctx, id)
+	if err == nil && (c.Result == nil || !l.views.Shows(c.ToolID(), c.State)) {
 		err = errNoLink
 	}
 	return c, err
@@ -121,14 +115,14 @@ func (l *Links) Leads(ctx context.Context, link string) bool {
 	return err == nil
 }
 
-// Open is the operation that opens a link's view.
-var Open = api.Op[OpenRequest, View]{Method: "POST", Path: "/w/{link}/frame", Summary: "open the view of a link"}
+// OpenLink is the operation that opens a link's view.
+var OpenLink = api.Op[OpenLinkRequest, LinkedView]{Method: "POST", Path: "/w/{link}/frame", Summary: "open the view of a link"}
 
 // Mount adds the operations of a link's page.
-func (l *Links) Mount(m *mux.Mux) { mux.Handle(m, Open, l.Open) }
+func (l *Links) Mount(m *mux.Mux) { mux.Handle(m, OpenLink, l.Open) }
 
-// OpenRequest names the link, and describes its reader's display.
-type OpenRequest struct {
+// OpenLinkRequest names the link, and describes its reader's display.
+type OpenLinkRequest struct {
 	Link   string `path:"link" json:"-"`
 	Theme  string `json:"theme,omitempty"`  // dark; anything else is light
 	Locale string `json:"locale,omitempty"` // a BCP 47 tag; "" is what the browser accepts
@@ -145,9 +139,9 @@ const (
 	Other     Viewer = "other"
 )
 
-// View is the content of a link.
-type View struct {
-	views.Frame
+// LinkedView is the content of a link.
+type LinkedView struct {
+	Frame
 	Call      string    `json:"call"`
 	Thread    string    `json:"thread,omitempty"` // for the requester only
 	Requester string    `json:"requester"`
@@ -156,12 +150,12 @@ type View struct {
 }
 
 // Open opens a link's view. A caller without a user is not signed in.
-func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (none View, err error) {
+func (l *Links) Open(ctx context.Context, by store.Caller, req OpenLinkRequest) (none LinkedView, err error) {
 	c, err := l.find(ctx, req.Link)
 	if err != nil {
 		return none, err
 	}
-	v := View{Call: c.ID, At: c.Finished, Viewer: Other}
+	v := LinkedView{Call: c.ID, At: c.Finished, Viewer: Other}
 	switch {
 	case by.User == c.By:
 		v.Viewer, v.Thread = Requester, c.Thread
@@ -176,10 +170,10 @@ func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 			return none, errNoLink
 		}
 	}
-	if !l.opened.Take(c.ID, l.Now()) {
+	if !l.opened.Take(c.ID, l.now()) {
 		return none, &store.CallError{Code: store.CodeRateLimited, Retryable: true, Message: store.Textf("too many views are being opened; try again in a minute")}
 	}
-	u, err := l.Store.GetUser(ctx, c.By)
+	u, err := l.store.GetUser(ctx, c.By)
 	if err != nil || u.State != store.Active {
 		return none, errNoLink // links show no results of a requester who is disabled or removed
 	}
@@ -188,6 +182,6 @@ func (l *Links) Open(ctx context.Context, by store.Caller, req OpenRequest) (non
 		by = store.Caller{User: store.System.User, Name: "link", Surface: store.OnWeb, Address: by.Address}
 	}
 	requester := store.Caller{User: u.ID, Name: u.Name, Role: u.Role, Surface: store.OnWeb}
-	v.Frame, err = l.Views.OpenFor(ctx, by, requester, views.OpenRequest{Call: c.ID, Theme: req.Theme, Locale: req.Locale, Accept: req.Accept, Page: req.Page})
+	v.Frame, err = l.views.OpenFor(ctx, by, requester, OpenRequest{Call: c.ID, Theme: req.Theme, Locale: req.Locale, Accept: req.Accept, Page: req.Page})
 	return v, err
 }

@@ -1,24 +1,4 @@
-// Package renderer formats a tool's result as its extension defines.
-//
-// A renderer is a JSON document whose texts are templates (text/template) over the
-// structuredContent of the result. The functions tool and args return the name of the
-// call's tool and its arguments.
-//
-//	{
-//	  "title": "Weather in {{.city}}",
-//	  "link": "{{.url}}",
-//	  "text": "{{.summary}} (asked for: {{args.place}})",
-//	  "fields": [{"name": "Temperature", "value": "{{number 1 .degrees}} °C"}],
-//	  "table": {"rows": "days", "columns": [{"name": "Day", "value": "{{.day}}"}]},
-//	  "image": 1
-//	}
-//
-// The output is a [display.View], which is stored with the result; each platform draws it.
-// A value can't change the structure, whatever it contains: the document is parsed first,
-// and its texts are filled in afterwards. A link is used only if the result contains
-// exactly this URL. Templates are limited in time, repetition and size; if one fails, the
-// result is left unchanged.
-package renderer
+package view
 
 import (
 	"bytes"
@@ -38,8 +18,8 @@ import (
 	"nize/store/display"
 )
 
-// MaxFile is the maximum size of a renderer in bytes.
-const MaxFile = 64 << 10
+// MaxRenderer is the maximum size of a renderer in bytes.
+const MaxRenderer = 64 << 10
 
 // maxData limits the structuredContent that is rendered, and the strings in it that are
 // compared with a link.
@@ -48,7 +28,27 @@ const (
 	maxAddresses = 10_000
 )
 
-// Renderer is a parsed renderer. It is immutable.
+// Renderer is a parsed renderer: it formats a tool's result as an extension or an admin defines.
+// It is immutable.
+//
+// A renderer is a JSON document whose texts are templates (text/template) over the
+// structuredContent of the result. The functions tool and args return the name of the
+// call's tool and its arguments.
+//
+//	{
+//	  "title": "Weather in {{.city}}",
+//	  "link": "{{.url}}",
+//	  "text": "{{.summary}} (asked for: {{args.place}})",
+//	  "fields": [{"name": "Temperature", "value": "{{number 1 .degrees}} °C"}],
+//	  "table": {"rows": "days", "columns": [{"name": "Day", "value": "{{.day}}"}]},
+//	  "image": 1
+//	}
+//
+// The output is a [display.View], which is stored with the result; each platform draws it.
+// A value can't change the structure, whatever it contains: the document is parsed first,
+// and its texts are filled in afterwards. A link is used only if the result contains
+// exactly this URL. Templates are limited in time, repetition and size; if one fails, the
+// result is left unchanged.
 type Renderer struct {
 	title, link, text *template.Template
 	fields            []column
@@ -78,10 +78,10 @@ type field struct {
 	Value string `json:"value"`
 }
 
-// Parse parses a renderer. Its errors name the field.
-func Parse(raw []byte) (*Renderer, error) {
-	if len(raw) > MaxFile {
-		return nil, fmt.Errorf("it is over %d KiB", MaxFile>>10)
+// ParseRenderer parses a renderer. Its errors name the field.
+func ParseRenderer(raw []byte) (*Renderer, error) {
+	if len(raw) > MaxRenderer {
+		return nil, fmt.Errorf("it is over %d KiB", MaxRenderer>>10)
 	}
 	var doc document
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -297,8 +297,8 @@ func holds(v any, text string, left *int) bool {
 	return false
 }
 
-// Set holds all renderers of the daemon. It is safe for concurrent use.
-type Set struct {
+// Renderers holds all renderers of the daemon. It is safe for concurrent use.
+type Renderers struct {
 	Log *slog.Logger
 	Now func() time.Time
 
@@ -308,12 +308,12 @@ type Set struct {
 }
 
 // Put sets an extension's renderer for its tool; nil removes it.
-func (s *Set) Put(tool string, r *Renderer) { s.put(&s.of, tool, r) }
+func (s *Renderers) Put(tool string, r *Renderer) { s.put(&s.of, tool, r) }
 
 // Choose sets an admin's renderer for a tool; nil removes it.
-func (s *Set) Choose(tool string, r *Renderer) { s.put(&s.chosen, tool, r) }
+func (s *Renderers) Choose(tool string, r *Renderer) { s.put(&s.chosen, tool, r) }
 
-func (s *Set) put(of *map[string]*Renderer, tool string, r *Renderer) {
+func (s *Renderers) put(of *map[string]*Renderer, tool string, r *Renderer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if *of == nil {
@@ -326,7 +326,7 @@ func (s *Set) put(of *map[string]*Renderer, tool string, r *Renderer) {
 
 // View returns a call's result as shown by the renderer of its tool, or nil if there is
 // none.
-func (s *Set) View(c *store.Call, r *store.Result) json.RawMessage {
+func (s *Renderers) View(c *store.Call, r *store.Result) json.RawMessage {
 	tool := c.ToolID()
 	s.mu.RLock()
 	with := cmp.Or(s.chosen[tool], s.of[tool])

@@ -1,4 +1,4 @@
-package renderer
+package view
 
 import (
 	"encoding/json"
@@ -41,7 +41,7 @@ func cpuClock() time.Time {
 
 func render(t *testing.T, template, result string) (display.View, error) {
 	t.Helper()
-	r, err := Parse([]byte(template))
+	r, err := ParseRenderer([]byte(template))
 	if err != nil {
 		t.Fatalf("%s: %v", template, err)
 	}
@@ -121,9 +121,9 @@ func TestParseErrors(t *testing.T) {
 		`{"table": {"columns": [{"name": "x", "value": "y"}]}}`:  "table.rows: it must name where the rows stand",
 		`{"table": {"rows": "x"}}`:                               "table.columns: there must be 1 to 6",
 		`{"title": "x", "image": -1}`:                            "image: it is 0 for none",
-		`{"title": "` + strings.Repeat("x", MaxFile) + `"}`:      "it is over 64 KiB",
+		`{"title": "` + strings.Repeat("x", MaxRenderer) + `"}`:  "it is over 64 KiB",
 	} {
-		if _, err := Parse([]byte(template)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseRenderer([]byte(template)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v\nwant %s", template, err, want)
 		}
 	}
@@ -160,9 +160,9 @@ func TestBounds(t *testing.T) {
 }
 
 func TestSet(t *testing.T) {
-	s := &Set{Log: slog.New(slog.DiscardHandler), Now: time.Now}
-	one, _ := Parse([]byte(`{"title": "one"}`))
-	two, _ := Parse([]byte(`{"title": "two {{.city.name}}"}`))
+	s := &Renderers{Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	one, _ := ParseRenderer([]byte(`{"title": "one"}`))
+	two, _ := ParseRenderer([]byte(`{"title": "two {{.city.name}}"}`))
 	see := func(want string) {
 		t.Helper()
 		if got := string(s.View(&store.Call{Server: "w", Tool: "get", Args: json.RawMessage(`{}`)}, &store.Result{Raw: json.RawMessage(tokyo)})); got != want {
@@ -209,7 +209,7 @@ func FuzzRender(f *testing.F) {
 	f.Add([]byte(`{"title":"{{.}}","link":"{{.url}}"}`), []byte(`{"structuredContent":{"url":"https://x.example"}}`))
 	f.Add([]byte(`{"table":{"rows":"a","columns":[{"name":"{{len .a}}","value":"{{printf \"%v\" .}}"}]}}`), []byte(`{"structuredContent":{"a":[1,null,[2]]}}`))
 	f.Fuzz(func(t *testing.T, template, result []byte) {
-		r, err := Parse(template)
+		r, err := ParseRenderer(template)
 		if err != nil {
 			return
 		}

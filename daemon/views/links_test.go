@@ -1,4 +1,4 @@
-package links
+package views
 
 import (
 	"context"
@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"nize/daemon/api"
-	"nize/daemon/views"
 	"nize/store"
 )
 
-// fixture is what links are made of.
-type fixture struct {
+// linkFixture is what links are made of.
+type linkFixture struct {
 	*Links
 	keys   [][]byte
 	calls  map[string]store.Call
@@ -26,9 +25,7 @@ type fixture struct {
 	off    bool
 }
 
-func (h *fixture) SigningKeys(context.Context) ([][]byte, error) { return h.keys, nil }
-
-func (h *fixture) GetCall(_ context.Context, id string) (store.Call, error) {
+func (h *linkFixture) GetCall(_ context.Context, id string) (store.Call, error) {
 	c, ok := h.calls[id]
 	if !ok {
 		return c, store.ErrNotFound
@@ -36,20 +33,20 @@ func (h *fixture) GetCall(_ context.Context, id string) (store.Call, error) {
 	return c, nil
 }
 
-func (h *fixture) GetUser(_ context.Context, id string) (store.User, error) {
+func (h *linkFixture) GetUser(_ context.Context, id string) (store.User, error) {
 	return store.User{ID: id, Name: "Ann", State: h.state}, nil
 }
 
-func (h *fixture) Shows(tool string, state store.State) bool {
+func (h *linkFixture) Shows(tool string, state store.State) bool {
 	return tool == "native:chart" && state == store.Done
 }
 
-func (h *fixture) OpenFor(_ context.Context, by, requester store.Caller, req views.OpenRequest) (views.Frame, error) {
+func (h *linkFixture) OpenFor(_ context.Context, by, requester store.Caller, req OpenRequest) (Frame, error) {
 	h.opened = append(h.opened, by)
-	return views.Frame{Ticket: req.Call + requester.User}, nil
+	return Frame{Ticket: req.Call + requester.User}, nil
 }
 
-func (h *fixture) Get(_, key string) string {
+func (h *linkFixture) Get(_, key string) string {
 	if key == "web.enabled" {
 		return map[bool]string{true: "false", false: "true"}[h.off]
 	}
@@ -58,15 +55,16 @@ func (h *fixture) Get(_, key string) string {
 
 const call = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-// newFixture has a call of Ann's that ended an hour ago.
-func newFixture() *fixture {
-	h := &fixture{keys: [][]byte{[]byte("new"), []byte("old")}, now: time.Unix(1_800_000_000, 0), state: store.Active, public: "https://nize.example"}
+// newLinkFixture has a call of Ann's that ended an hour ago.
+func newLinkFixture() *linkFixture {
+	h := &linkFixture{keys: [][]byte{[]byte("new"), []byte("old")}, now: time.Unix(1_800_000_000, 0), state: store.Active, public: "https://nize.example"}
 	h.calls = map[string]store.Call{call: {ID: call, Server: "native", Tool: "chart", By: "ann", Thread: "t", State: store.Done, Finished: h.now.Add(-time.Hour), Result: &store.Result{Raw: json.RawMessage(`{}`)}}}
-	h.Links = New(Options{Store: h, Views: h, Config: h, PublicURL: func() string { return h.public }, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler)})
+	h.Links = newLinks(&Views{Options: Options{Store: h, Config: h, PublicURL: func() string { return h.public }, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler)}})
+	h.Links.views, h.Links.keys = h, func(context.Context) ([][]byte, error) { return h.keys, nil }
 	return h
 }
 
-func (h *fixture) link(t *testing.T) string {
+func (h *linkFixture) link(t *testing.T) string {
 	t.Helper()
 	link, ok := strings.CutPrefix(h.Address(h.calls[call]), "https://nize.example/w/")
 	if !ok {
@@ -78,13 +76,13 @@ func (h *fixture) link(t *testing.T) string {
 // TestLink: a link holds so long after the call, whoever opens it, and no changed one
 // does; what it was signed by may be the key before.
 func TestLink(t *testing.T) {
-	h := newFixture()
+	h := newLinkFixture()
 	link := h.link(t)
 	if link != h.link(t) {
 		t.Error("a call has two links")
 	}
 	for user, want := range map[string]Viewer{"": Nobody, "ann": Requester, "ben": Other} {
-		v, err := h.Open(t.Context(), store.Caller{User: user, Address: "192.0.2.1"}, OpenRequest{Link: link})
+		v, err := h.Open(t.Context(), store.Caller{User: user, Address: "192.0.2.1"}, OpenLinkRequest{Link: link})
 		if err != nil || v.Viewer != want || v.Requester != "Ann" || v.Ticket != call+"ann" || (v.Thread != "") != (user == "ann") {
 			t.Errorf("for %q: %+v, %v", user, v, err)
 		}
@@ -115,7 +113,7 @@ func TestLink(t *testing.T) {
 		t.Error("it ended too early")
 	}
 	h.now = h.now.Add(time.Second)
-	if _, err := h.Open(t.Context(), store.Caller{User: "ann"}, OpenRequest{Link: link}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := h.Open(t.Context(), store.Caller{User: "ann"}, OpenLinkRequest{Link: link}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("too late: %v", err)
 	}
 	if got := h.Address(h.calls[call]); got != "" {
@@ -125,15 +123,15 @@ func TestLink(t *testing.T) {
 
 // TestNoLink is what has none, or one that leads nowhere.
 func TestNoLink(t *testing.T) {
-	for name, change := range map[string]func(h *fixture, c *store.Call){
-		"no public address":  func(h *fixture, _ *store.Call) { h.public = "" },
-		"no page":            func(h *fixture, _ *store.Call) { h.off = true },
-		"no view":            func(_ *fixture, c *store.Call) { c.Tool = "other" },
-		"a call that failed": func(_ *fixture, c *store.Call) { c.State = store.Failed },
-		"a call that runs":   func(_ *fixture, c *store.Call) { c.Finished = time.Time{} },
-		"a result erased":    func(_ *fixture, c *store.Call) { c.Result = nil },
+	for name, change := range map[string]func(h *linkFixture, c *store.Call){
+		"no public address":  func(h *linkFixture, _ *store.Call) { h.public = "" },
+		"no page":            func(h *linkFixture, _ *store.Call) { h.off = true },
+		"no view":            func(_ *linkFixture, c *store.Call) { c.Tool = "other" },
+		"a call that failed": func(_ *linkFixture, c *store.Call) { c.State = store.Failed },
+		"a call that runs":   func(_ *linkFixture, c *store.Call) { c.Finished = time.Time{} },
+		"a result erased":    func(_ *linkFixture, c *store.Call) { c.Result = nil },
 	} {
-		h := newFixture()
+		h := newLinkFixture()
 		c := h.calls[call]
 		change(h, &c)
 		if got := h.Address(c); got != "" {
@@ -142,26 +140,26 @@ func TestNoLink(t *testing.T) {
 	}
 	ben := store.Caller{User: "ben"}
 	for name, one := range map[string]struct {
-		change func(h *fixture, c *store.Call)
+		change func(h *linkFixture, c *store.Call)
 		by     store.Caller
 		code   string
 	}{
-		"forgotten":                 {func(h *fixture, _ *store.Call) { h.calls = nil }, ben, "not_found"},
-		"pruned":                    {func(_ *fixture, c *store.Call) { c.Result = nil }, ben, "not_found"},
-		"the tool is gone":          {func(_ *fixture, c *store.Call) { c.Tool = "gone" }, ben, "not_found"},
-		"its requester is disabled": {func(h *fixture, _ *store.Call) { h.state = store.Disabled }, ben, "not_found"},
-		"private, of somebody else": {func(_ *fixture, c *store.Call) { c.Private = true }, ben, "not_found"},
-		"private, signed out":       {func(_ *fixture, c *store.Call) { c.InPrivateTurn = true }, store.Caller{}, "signed_out"},
-		"private, of an admin's":    {func(_ *fixture, c *store.Call) { c.Private = true }, store.Caller{User: "ben", Role: store.Admin}, "not_found"},
-		"private, of its requester": {func(_ *fixture, c *store.Call) { c.Private = true }, store.Caller{User: "ann"}, ""},
+		"forgotten":                 {func(h *linkFixture, _ *store.Call) { h.calls = nil }, ben, "not_found"},
+		"pruned":                    {func(_ *linkFixture, c *store.Call) { c.Result = nil }, ben, "not_found"},
+		"the tool is gone":          {func(_ *linkFixture, c *store.Call) { c.Tool = "gone" }, ben, "not_found"},
+		"its requester is disabled": {func(h *linkFixture, _ *store.Call) { h.state = store.Disabled }, ben, "not_found"},
+		"private, of somebody else": {func(_ *linkFixture, c *store.Call) { c.Private = true }, ben, "not_found"},
+		"private, signed out":       {func(_ *linkFixture, c *store.Call) { c.InPrivateTurn = true }, store.Caller{}, "signed_out"},
+		"private, of an admin's":    {func(_ *linkFixture, c *store.Call) { c.Private = true }, store.Caller{User: "ben", Role: store.Admin}, "not_found"},
+		"private, of its requester": {func(_ *linkFixture, c *store.Call) { c.Private = true }, store.Caller{User: "ann"}, ""},
 	} {
-		h := newFixture()
+		h := newLinkFixture()
 		link, c := h.link(t), h.calls[call]
 		one.change(h, &c)
 		if h.calls != nil {
 			h.calls[call] = c
 		}
-		_, err := h.Open(t.Context(), one.by, OpenRequest{Link: link})
+		_, err := h.Open(t.Context(), one.by, OpenLinkRequest{Link: link})
 		if got := codeOf(err); got != one.code || (one.code != "") != (len(h.opened) == 0) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -170,18 +168,18 @@ func TestNoLink(t *testing.T) {
 
 // TestOpenedOften: one link is no load.
 func TestOpenedOften(t *testing.T) {
-	h := newFixture()
+	h := newLinkFixture()
 	link := h.link(t)
 	for range maxOpened {
-		if _, err := h.Open(t.Context(), store.Caller{}, OpenRequest{Link: link}); err != nil {
+		if _, err := h.Open(t.Context(), store.Caller{}, OpenLinkRequest{Link: link}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.Open(t.Context(), store.Caller{}, OpenRequest{Link: link}); codeOf(err) != "rate_limited" {
+	if _, err := h.Open(t.Context(), store.Caller{}, OpenLinkRequest{Link: link}); codeOf(err) != "rate_limited" {
 		t.Errorf("once more: %v", err)
 	}
 	h.now = h.now.Add(time.Minute)
-	if _, err := h.Open(t.Context(), store.Caller{}, OpenRequest{Link: link}); err != nil {
+	if _, err := h.Open(t.Context(), store.Caller{}, OpenLinkRequest{Link: link}); err != nil {
 		t.Errorf("a minute later: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package record_test
+package views
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 func TestSigningKeys(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		db := databasetest.OpenIn(t, dir)
+		db := databasetest.OpenIn(t, dir, Buckets...)
 		read := func() [][]byte {
 			t.Helper()
-			keys, err := db.SigningKeys(t.Context())
+			keys, err := signingKeys(t.Context(), db)
 			if err != nil || len(keys) == 0 || len(keys[0]) != 32 {
 				t.Fatalf("%d keys, %v", len(keys), err)
 			}
@@ -29,7 +29,7 @@ func TestSigningKeys(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		db = databasetest.OpenIn(t, dir)
+		db = databasetest.OpenIn(t, dir, Buckets...)
 		time.Sleep(29 * 24 * time.Hour)
 		if again := read(); !bytes.Equal(again[0], first[0]) {
 			t.Error("another key after a restart")

@@ -1,4 +1,4 @@
-package renderer
+package view
 
 import (
 	"errors"
@@ -52,8 +52,8 @@ func functions() template.FuncMap {
 			}
 			return b.String(), nil
 		},
-		"upper": func(s string) string { return strings.ToUpper(head(s)) },
-		"lower": func(s string) string { return strings.ToLower(head(s)) },
+		"upper": func(s string) string { return strings.ToUpper(headOf(s)) },
+		"lower": func(s string) string { return strings.ToLower(headOf(s)) },
 		"number": func(decimals int, v any) string {
 			f, err := strconv.ParseFloat(fmt.Sprint(v), 64)
 			if err != nil {
@@ -83,7 +83,7 @@ func printf(format string, args ...any) (string, error) {
 			return "", errors.New("printf takes a width of two digits at most")
 		}
 	}
-	return made(fmt.Sprintf(head(format), short(args)...))
+	return made(fmt.Sprintf(headOf(format), short(args)...))
 }
 
 func made(s string) (string, error) {
@@ -100,7 +100,7 @@ func short(args []any) []any {
 		out[i] = v
 		switch v := v.(type) {
 		case string:
-			out[i] = head(v)
+			out[i] = headOf(v)
 		case map[string]any, []any: // printed whole, it would be as large as the result
 			out[i] = "…"
 		}
@@ -108,7 +108,7 @@ func short(args []any) []any {
 	return out
 }
 
-func head(s string) string { return store.Head(s, maxMade) }
+func headOf(s string) string { return store.Head(s, maxMade) }
 
 // compile parses one template, which may use range but neither define nor recurse, and
 // makes each iteration of a range count.
