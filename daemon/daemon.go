@@ -38,6 +38,7 @@ import (
 	"nize/daemon/commands"
 	"nize/daemon/connect"
 	"nize/daemon/control"
+	"nize/daemon/credentials"
 	"nize/daemon/documents"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
@@ -65,7 +66,6 @@ import (
 	"nize/mcp/upstream/process"
 	"nize/mcp/view"
 	"nize/store"
-	"nize/store/credential"
 	"nize/store/database"
 	"nize/store/kv/bolt"
 )
@@ -147,7 +147,7 @@ type Daemon struct {
 	// MCP servers and the logins to them.
 	pool     *upstream.Pool
 	logins   *login.Logins
-	declared *credential.Resolver
+	declared *credentials.Resolver
 
 	db           *database.DB
 	dir          *backup.Directory
@@ -262,7 +262,7 @@ func (d *Daemon) wire() {
 	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
 	d.logins = login.New(login.Options{Credentials: d.db, Now: d.now, Log: d.log.With("component", "login"),
 		HTTP: connect.Client(func() string { return d.config.Get("", "egress.allow") })})
-	d.declared = &credential.Resolver{Declarations: d.db, Values: d.db, Members: d.db, SignIns: d.logins}
+	d.declared = &credentials.Resolver{Declarations: credentials.Declarations{DB: d.db}, Values: d.db, Members: d.db, SignIns: d.logins}
 	d.pool = upstream.New(upstream.Options{
 		Attendant: attendant{d},
 		Declared:  d.declared, Log: d.log.With("component", "upstream"), Now: d.now, Servers: d.db, Tools: d.db, Credentials: d.db, Members: d.db, Logins: d.logins,

@@ -33,7 +33,7 @@ func (o *operations) modules() []module.Module {
 		o.plans.Module(),
 
 		{Name: "tokens", Operations: o.tokens.Mount},
-		{Name: "credentials", Operations: o.credentials.Mount},
+		o.credentials.Module(),
 		{Name: "connect", Operations: o.connect.Mount},
 		{Name: "projects", Operations: o.projects.Mount},
 		{Name: "approvals", Operations: o.approvals.Mount},

@@ -35,7 +35,6 @@ import (
 	"nize/daemon/views"
 	"nize/mcp"
 	"nize/mcp/egress"
-	"nize/mcp/upstream/login"
 	"nize/store"
 )
 
@@ -118,7 +117,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.usage = &spending.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &spending.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.plans = &spending.Plans{DB: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}
-	o.servers = &control.Servers{Store: d.db, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
+	o.servers = &control.Servers{Store: d.db, CheckCredential: d.declared.Declarations.CheckServer, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.all = &extensions.Extensions{Servers: o.servers, Loader: d.native.extensions, Registry: d.native.Registry, Failed: func() []imports.Failed { return d.servers.Failed() }}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
 	o.registry = &registry.Registry{Address: func() string { return d.config.Get("", "registry.url") }, Transport: d.transport}
@@ -167,14 +166,10 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.unmet = &control.UnmetRequests{Store: d.db}
 	o.tokens = &control.Tokens{CheckPattern: d.native.CheckPattern, Store: d.db, Pages: pages, Directory: d.directory, Config: d.config, Now: d.now}
 	o.ownTokens = &control.OwnTokens{Tokens: o.tokens}
-	sealed := &control.Credentials{Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, CheckSecret: func(key store.CredentialKey, secret store.Secret) error {
-		if err := monitor.CheckSecret(key, secret); err != nil {
-			return err
-		}
-		return login.CheckSecret(key, secret)
-	}, Config: d.config, Now: d.now, Log: d.log}
-	o.credentials = &credentials.Credentials{Credentials: sealed, Resolver: d.declared, Bots: d.bots, Tools: d.gateway.Catalog.Each, Logins: d.logins}
-	o.servers.CheckCredential = o.credentials.CheckServer
+	o.credentials = credentials.New(credentials.Options{
+		Resolver: d.declared, Store: d.db, Servers: o.servers, Pool: d.pool, Directory: d.directory, Projects: o.projects, Bots: d.bots, Logins: d.logins,
+		Tools: d.gateway.Catalog, CheckSecret: monitor.CheckSecret, Config: d.config, Now: d.now, Log: d.log,
+	})
 	o.connect = connect.New(connect.Options{Logins: d.logins, Declared: o.credentials, Servers: o.servers, Pool: d.pool, Users: d.db, Origin: browserOrigin(d),
 		Person: o.signin.Person, Tell: newChats(d).TellPerson, Now: d.now, Log: d.log.With("component", "login")})
 	o.asks = &asks.Asks{Gateway: d.gateway, Calls: d.db, Now: d.now}

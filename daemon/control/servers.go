@@ -295,7 +295,7 @@ func (s *Servers) resolveNames(ctx context.Context, by store.Caller, server *sto
 // bindCredentials binds credentials that were set before the server existed to its host, so
 // that they are sent nowhere else.
 func (s *Servers) bindCredentials(ctx context.Context, by store.Caller, server store.Server) error {
-	host := hostOf(server)
+	host := HostOf(server)
 	if host == "" {
 		return nil
 	}

@@ -124,8 +124,8 @@ func checkExternal(s store.Server) error {
 	return nil
 }
 
-// hostOf returns the host that a server's credentials are bound to, "" for none.
-func hostOf(s store.Server) string {
+// HostOf returns the host that a server's credentials are bound to, "" for none.
+func HostOf(s store.Server) string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return ""

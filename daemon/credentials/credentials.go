@@ -3,6 +3,10 @@
 // It resolves what is declared, which values exist, and who may give them. A person gives
 // their own value, in a dialog or at the command line; a team's value may be given by
 // nize's admins and by the team's admins on its platform.
+//
+// Declarations and their records are in declarations.go, the values of servers in sealed.go,
+// people's own in own.go. Package daemon/connect signs people in, and mcp/upstream/login keeps
+// what that gave.
 package credentials
 
 import (
@@ -10,34 +14,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"nize/bots"
 	"nize/daemon/api"
 	"nize/daemon/control"
+	"nize/daemon/module"
 	"nize/daemon/mux"
+	"nize/daemon/people"
 	"nize/mcp/policy"
+	"nize/mcp/upstream"
 	"nize/store"
 	"nize/store/credential"
 )
 
-// Credentials implements the operations on credentials, including declared ones.
-type Credentials struct {
-	*control.Credentials
-	*credential.Resolver
-	Bots *bots.Registry
+// Options are the dependencies of Credentials. All are required.
+type Options struct {
+	Resolver *Resolver
+	Store    interface {
+		store.Credentials
+		PutCredentialWithin(ctx context.Context, by store.Caller, c store.Credential, q store.Quota) error
+	}
+	Servers   *control.Servers
+	Pool      *upstream.Pool
+	Directory *people.Directory
+	Projects  *control.Projects
+	Bots      *bots.Registry
 	// Logins signs in to services that don't use keys.
 	Logins interface {
 		PutClient(ctx context.Context, by store.Caller, d credential.Declaration, secret store.Secret) error
 		ForgetDeclared(ctx context.Context, by store.Caller, d credential.Declaration, h store.Holder) error
 	}
-	// Tools calls f for every tool.
-	Tools func(f func(*policy.Tool) bool)
+	Tools interface {
+		Each(do func(*policy.Tool) bool)
+	}
+	// CheckSecret returns an error for a value that its key's service could not use.
+	CheckSecret func(store.CredentialKey, store.Secret) error
+	Config      store.Config
+	Now         func() time.Time
+	Log         *slog.Logger
 }
 
-// Mount registers the operations.
-func (c *Credentials) Mount(m *mux.Mux) {
+// Credentials implements the operations.
+type Credentials struct{ Options }
+
+// New returns a Credentials.
+func New(opt Options) *Credentials { return &Credentials{opt} }
+
+// Module returns the module.
+func (c *Credentials) Module() module.Module {
+	return module.Module{Name: "credentials", Buckets: Buckets, Operations: c.mount}
+}
+
+func (c *Credentials) mount(m *mux.Mux) {
 	mux.Handle(m, api.DeleteCredential, c.Delete)
 	mux.Handle(m, api.ListCredentials, c.List)
 	mux.Handle(m, api.PutCredential, c.Put)
@@ -47,14 +79,9 @@ func (c *Credentials) Mount(m *mux.Mux) {
 	mux.Handle(m, api.RemoveDeclaration, c.RemoveDeclaration)
 }
 
-// List implements the operation as in [control.Credentials].
-func (c *Credentials) List(ctx context.Context, by store.Caller, req api.Empty) (api.List[store.Credential], error) {
-	return c.Credentials.List(ctx, by, req)
-}
-
 // ListDeclarations returns the declared credentials.
 func (c *Credentials) ListDeclarations(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.DeclarationView], err error) {
-	all, err := c.Declarations.ListDeclarations(ctx)
+	all, err := c.Resolver.Declarations.list(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -69,30 +96,16 @@ func (c *Credentials) ListDeclarations(ctx context.Context, by store.Caller, _ a
 
 // GetDeclaration returns one declaration.
 func (c *Credentials) GetDeclaration(ctx context.Context, by store.Caller, req api.DeclarationRequest) (none api.DeclarationView, err error) {
-	d, err := c.find(ctx, req.ID)
+	d, err := c.Resolver.Declarations.find(ctx, req.ID)
 	if err != nil {
 		return none, err
 	}
 	return c.view(ctx, by, d)
 }
 
-func (c *Credentials) find(ctx context.Context, id string) (credential.Declaration, error) {
-	all, err := c.Declarations.ListDeclarations(ctx)
-	if err != nil {
-		return credential.Declaration{}, err
-	}
-	ids := make([]string, len(all))
-	for i, d := range all {
-		if ids[i] = d.ID; d.ID == id {
-			return d, nil
-		}
-	}
-	return credential.Declaration{}, store.Unknown("declared credential", id, ids)
-}
-
 func (c *Credentials) view(ctx context.Context, by store.Caller, d credential.Declaration) (v api.DeclarationView, err error) {
 	v.Declaration = d
-	if v.Connected, err = c.Has(ctx, d, by.User); err != nil || !by.IsAdmin() {
+	if v.Connected, err = c.Resolver.Has(ctx, d, by.User); err != nil || !by.IsAdmin() {
 		return v, err
 	}
 	if v.Servers, err = c.servers(ctx, d.ID); err != nil {
@@ -100,7 +113,7 @@ func (c *Credentials) view(ctx context.Context, by store.Caller, d credential.De
 	}
 	values, err := c.values(ctx, d.ID)
 	v.Given = len(values)
-	c.Tools(func(t *policy.Tool) bool {
+	c.Tools.Each(func(t *policy.Tool) bool {
 		if t.Server == policy.NativeServer && t.Credential() == d.ID {
 			v.Tools = append(v.Tools, t.ID())
 		}
@@ -124,7 +137,7 @@ func (c *Credentials) servers(ctx context.Context, id string) (names []string, e
 // values returns the values that people and teams gave. It excludes projects' values, which
 // are stored under labels that the projects choose, and which remain.
 func (c *Credentials) values(ctx context.Context, id string) ([]store.Credential, error) {
-	all, err := c.Credentials.Store.ListCredentials(ctx)
+	all, err := c.Store.ListCredentials(ctx)
 	return slices.DeleteFunc(all, func(v store.Credential) bool {
 		return v.Service != id || v.Scope != "user" && v.Scope != "team"
 	}), err
@@ -142,7 +155,7 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return none, fmt.Errorf("reading server %s: %w", d.ID, err)
 	}
-	old, err := c.Declarations.GetDeclaration(ctx, d.ID)
+	old, err := c.Resolver.Declarations.get(ctx, d.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return none, err
 	}
@@ -158,7 +171,7 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 			return none, err
 		}
 	}
-	if err := c.Declarations.PutDeclaration(ctx, by, d); err != nil {
+	if err := c.Resolver.Declarations.put(ctx, by, d); err != nil {
 		return none, err
 	}
 	if old.Host != d.Host { // close the sessions that they authenticated at the old host
@@ -175,7 +188,7 @@ func (c *Credentials) Declare(ctx context.Context, by store.Caller, req api.Decl
 // RemoveDeclaration removes a declaration that no server uses, and its values, which would
 // no longer be visible to anyone.
 func (c *Credentials) RemoveDeclaration(ctx context.Context, by store.Caller, req api.DeclarationRequest) (none api.Empty, err error) {
-	d, err := c.find(ctx, req.ID)
+	d, err := c.Resolver.Declarations.find(ctx, req.ID)
 	if err != nil {
 		return none, err
 	}
@@ -195,7 +208,7 @@ func (c *Credentials) RemoveDeclaration(ctx context.Context, by store.Caller, re
 				c.Log.Warn("forgetting what signing in gave", "credential", d.ID, "err", err)
 			}
 		}
-		if err := c.Credentials.Store.DeleteCredential(ctx, by, v.CredentialKey); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := c.Store.DeleteCredential(ctx, by, v.CredentialKey); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return none, fmt.Errorf("credential %s of %s: %w", v.Name, v.Service, err)
 		}
 	}
@@ -204,7 +217,7 @@ func (c *Credentials) RemoveDeclaration(ctx context.Context, by store.Caller, re
 			return none, err
 		}
 	}
-	return none, c.Declarations.DeleteDeclaration(ctx, by, d.ID)
+	return none, c.Resolver.Declarations.delete(ctx, by, d.ID)
 }
 
 // Reconnect closes the sessions that a holder's value authenticated.
@@ -222,7 +235,7 @@ func (c *Credentials) declared(ctx context.Context, by store.Caller, key *store.
 	if key.Scope == "project" || key.Name != "" && key.Name != credential.KeyName && key.Name != store.LoginName {
 		return d, false, nil
 	}
-	d, err = c.Declarations.GetDeclaration(ctx, key.Service)
+	d, err = c.Resolver.Declarations.get(ctx, key.Service)
 	if errors.Is(err, store.ErrNotFound) {
 		return d, false, nil
 	}
@@ -285,7 +298,7 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 		return none, err
 	}
 	if !ok {
-		return c.Credentials.Put(ctx, by, req)
+		return c.putForServer(ctx, by, req)
 	}
 	if d.Mode.SignsIn() {
 		return none, signsIn(d)
@@ -302,7 +315,7 @@ func (c *Credentials) seal(ctx context.Context, by store.Caller, d credential.De
 		return store.Errorf("%w credential: it is empty, or has more than one line", store.ErrInvalid)
 	}
 	sealed := store.Credential{CredentialKey: key, Host: d.Host, Secret: store.NewSecret(value), Updated: c.Now()}
-	if err := c.Credentials.Store.PutCredential(ctx, by, sealed); err != nil {
+	if err := c.Store.PutCredential(ctx, by, sealed); err != nil {
 		return fmt.Errorf("storing the credential %s: %w", d.ID, err)
 	}
 	return c.Reconnect(ctx, d.ID, store.Holder{Scope: key.Scope, Owner: key.Owner})
@@ -316,13 +329,13 @@ func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.Delet
 		return none, err
 	}
 	if !ok {
-		return c.Credentials.Delete(ctx, by, req)
+		return c.deleteForServer(ctx, by, req)
 	}
 	h := store.Holder{Scope: key.Scope, Owner: key.Owner}
 	if d.Mode.SignsIn() {
 		return none, errors.Join(c.Logins.ForgetDeclared(ctx, by, d, h), c.Reconnect(ctx, d.ID, h))
 	}
-	if err := c.Credentials.Store.DeleteCredential(ctx, by, key); err != nil {
+	if err := c.Store.DeleteCredential(ctx, by, key); err != nil {
 		return none, fmt.Errorf("credential %s: %w", d.ID, err)
 	}
 	return none, c.Reconnect(ctx, d.ID, h)
@@ -330,26 +343,26 @@ func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.Delet
 
 // ListOwn returns the credentials that are required from the caller, and those that they
 // gave. It includes a team's if the caller may give them and uses nize in that team.
-func (c *Credentials) ListOwn(ctx context.Context, by store.Caller, team string) (list []control.OwnCredential, err error) {
-	if list, err = c.Credentials.ListOwn(ctx, by); err != nil {
+func (c *Credentials) ListOwn(ctx context.Context, by store.Caller, team string) (list []OwnCredential, err error) {
+	if list, err = c.ownOfServers(ctx, by); err != nil {
 		return nil, err
 	}
-	all, err := c.Declarations.ListDeclarations(ctx)
+	all, err := c.Resolver.Declarations.list(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range all {
-		own := control.OwnCredential{Server: d.ID, Name: credential.KeyName}
+		own := OwnCredential{Server: d.ID, Name: credential.KeyName}
 		if d.Mode.SignsIn() {
 			own.Name = store.LoginName
 		}
 		if d.Mode.Auth() == store.AuthTeam && (team == "" || c.mayGive(ctx, by, d, team) != nil) {
 			continue
 		}
-		if own.Connected, err = c.Has(ctx, d, by.User); err != nil {
+		if own.Connected, err = c.Resolver.Has(ctx, d, by.User); err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(list, func(o control.OwnCredential) bool { return o.Server == own.Server && o.Name == own.Name }); i >= 0 {
+		if i := slices.IndexFunc(list, func(o OwnCredential) bool { return o.Server == own.Server && o.Name == own.Name }); i >= 0 {
 			list[i] = own
 		} else {
 			list = append(list, own)
@@ -362,10 +375,10 @@ func (c *Credentials) ListOwn(ctx context.Context, by store.Caller, team string)
 // what a server requires from them.
 func (c *Credentials) Prompt(ctx context.Context, a bots.Asked, service, name string) (p bots.Prompt, err error) {
 	key := store.CredentialKey{Service: service, Name: name, Owner: a.By.User}
-	d, err := c.Declarations.GetDeclaration(ctx, service)
+	d, err := c.Resolver.Declarations.get(ctx, service)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || name != "" && name != credential.KeyName:
-		name, err = c.WantedOwn(ctx, a.By, service, name)
+		name, err = c.wantedOwn(ctx, a.By, service, name)
 		return bots.Prompt{Service: service, Name: name}, err
 	case err != nil:
 		return p, err
@@ -391,7 +404,7 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, p bots.Prompt
 	case err != nil:
 		return err
 	case !ok:
-		return c.Credentials.PutOwn(ctx, by, p.Service, p.Name, secret)
+		return c.putOwnForServer(ctx, by, p.Service, p.Name, secret)
 	case (key.Scope == "team") != (p.Team != "") || d.Mode.SignsIn(): // the declaration has changed since the prompt
 		return store.Errorf("declared credential %q %w", d.ID, store.ErrNotFound)
 	}
@@ -401,7 +414,7 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, p bots.Prompt
 // RemoveOwn deletes the caller's value, or their team's.
 func (c *Credentials) RemoveOwn(ctx context.Context, a bots.Asked, service, name string) (gone []string, err error) {
 	key := store.CredentialKey{Service: service, Name: name, Owner: a.By.User}
-	d, err := c.Declarations.GetDeclaration(ctx, service)
+	d, err := c.Resolver.Declarations.get(ctx, service)
 	if err == nil && d.Mode.Auth() == store.AuthTeam {
 		key.Owner = store.TeamOf(a.By, a.At)
 	}
@@ -410,29 +423,10 @@ func (c *Credentials) RemoveOwn(ctx context.Context, a bots.Asked, service, name
 	case err != nil:
 		return nil, err
 	case !ok:
-		return c.Credentials.RemoveOwn(ctx, a.By, service, name)
+		return c.removeOwnOfServer(ctx, a.By, service, name)
 	}
 	_, err = c.Delete(ctx, a.By, api.DeleteCredentialRequest(key))
 	return []string{key.Name}, err
-}
-
-// CheckServer returns an error for a server whose values refer to an undeclared credential
-// or to more than one, and for a server with the name of a declared credential.
-func (c *Credentials) CheckServer(ctx context.Context, s store.Server) error {
-	if _, err := c.Declarations.GetDeclaration(ctx, s.Name); err == nil { // both would refer to the same values
-		return store.Mark(fmt.Errorf("there is a declared credential %s, which has values under that name; choose another name", s.Name), store.ErrConflict)
-	} else if !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	id, err := s.Declared()
-	if err != nil || id == "" {
-		return err
-	}
-	d, err := c.find(ctx, id)
-	if err == nil && d.Mode.SignsIn() && s.Transport == store.Stdio {
-		return store.Mark(fmt.Errorf("%s is connected by signing in: its tokens expire, and a running command can't get the next one; use it in a header of a URL, or in an extension", id), store.ErrRefused)
-	}
-	return err
 }
 
 // signsIn returns the error for giving a key to a credential that uses sign-in.
@@ -444,7 +438,7 @@ func signsIn(d credential.Declaration) error {
 // The caller must be allowed to start it for owner, a person or a team depending on the
 // mode; "" is the caller.
 func (c *Credentials) WhoSignsIn(ctx context.Context, by store.Caller, id, owner string) (d credential.Declaration, h store.Holder, err error) {
-	if d, err = c.find(ctx, id); err != nil {
+	if d, err = c.Resolver.Declarations.find(ctx, id); err != nil {
 		return d, h, err
 	}
 	if !d.Mode.SignsIn() {
@@ -458,7 +452,7 @@ func (c *Credentials) WhoSignsIn(ctx context.Context, by store.Caller, id, owner
 // SignsIn reports whether there is a declared credential of that id that uses sign-in, and
 // returns the owner of a login requested in that place.
 func (c *Credentials) SignsIn(ctx context.Context, a bots.Asked, id string) (owner string, ok bool, err error) {
-	d, err := c.Declarations.GetDeclaration(ctx, id)
+	d, err := c.Resolver.Declarations.get(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return "", false, nil

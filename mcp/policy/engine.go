@@ -69,7 +69,7 @@ type Groups interface {
 }
 
 // Credentials determines which holder's value of a declared credential a call uses.
-// *[credential.Resolver] implements it.
+// daemon/credentials implements it.
 type Credentials interface {
 	Find(ctx context.Context, user, id string) (credential.Declaration, credential.Value, error)
 	Offered(ctx context.Context, user string) (map[string]credential.State, error)

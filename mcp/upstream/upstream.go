@@ -79,8 +79,8 @@ type Options struct {
 	Servers     store.Servers
 	Tools       store.Tools
 	Credentials store.Credentials
-	// Declared finds the values of declared credentials; may be nil. *[credential.Resolver]
-	// is the real implementation.
+	// Declared finds the values of declared credentials; may be nil.
+	// daemon/credentials is the real implementation.
 	Declared Declared
 	// Logins provides the tokens of logins; may be nil. mcp/upstream/login is the real
 	// implementation.

@@ -8,7 +8,6 @@ package credential
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -83,18 +82,6 @@ func (o *OAuth) Issued() string {
 // scopes.
 func (o *OAuth) SameClient(p *OAuth) bool {
 	return o != nil && p != nil && o.AuthorizationURL == p.AuthorizationURL && o.TokenURL == p.TokenURL && o.RevocationURL == p.RevocationURL && o.ClientID == p.ClientID && o.Issued() == p.Issued()
-}
-
-// Store stores declarations. store/record's Declarations implements it.
-type Store interface {
-	// PutDeclaration stores a new or changed declaration.
-	PutDeclaration(ctx context.Context, by store.Caller, d Declaration) error
-	// GetDeclaration returns a declaration, or ErrNotFound.
-	GetDeclaration(ctx context.Context, id string) (Declaration, error)
-	// ListDeclarations returns all declarations, by id.
-	ListDeclarations(ctx context.Context) ([]Declaration, error)
-	// DeleteDeclaration removes a declaration; its values stay until they are removed.
-	DeleteDeclaration(ctx context.Context, by store.Caller, id string) error
 }
 
 // Modes returns all modes.
@@ -198,4 +185,15 @@ func (v Value) Secret() store.Secret {
 		return v.AccessToken
 	}
 	return v.APIKey
+}
+
+// State is a declaration and its state for one user.
+type State struct {
+	Declaration
+	Offered bool // tools that use it are offered to them
+}
+
+// NotDeclared returns the error for a call that needs an undeclared credential.
+func NotDeclared(id string) *store.CallError {
+	return &store.CallError{Code: store.CodeRefused, Message: store.Textf("the credential %s, which it needs, is not declared: an admin does that with nizectl credentials declare %s", id, id)}
 }

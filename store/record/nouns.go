@@ -14,12 +14,11 @@ type Nouns struct {
 	Settings
 	Feedback
 	SignIns
-	Declarations
 	UnmetRequests
 	Views
 }
 
 // Over returns the stores over db.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, Declarations{db}, UnmetRequests{db}, Views{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, UnmetRequests{db}, Views{db}}
 }

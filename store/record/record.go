@@ -36,7 +36,6 @@ var Buckets = []kv.Bucket{
 	{Name: "oauth_families", Key: "hash", Value: "JSON: what the refresh tokens of a family share"},
 	{Name: "oauth_access", Key: "hash", Value: "id of the family's token 0 its expiry"},
 	{Name: "oauth_notices", Key: "id", Value: "JSON: a notice to a person about a sign-in"},
-	{Name: "credential_declarations", Key: "id", Value: "JSON"},
 	{Name: "wishes", Key: "sorted words", Value: "JSON: an unmet request, counted by day"},
 	{Name: "view_contexts", Key: "conversation 0 call", Value: "JSON: a view's context for the next message"},
 	{Name: "view_states", Key: "call 0 user", Value: "the state of a view", Sealed: true},

@@ -12,8 +12,6 @@ import (
 	"nize/store/credential"
 )
 
-var _ credential.SignIns = (*Logins)(nil)
-
 // ServerOf returns a declared credential as a server record for logins: its name is the
 // credential's id, and its URL is the origin of its tokens. No real server has such a name.
 func ServerOf(d credential.Declaration) store.Server {
@@ -74,7 +72,8 @@ func (l *Logins) signedIn(ctx context.Context, d credential.Declaration, holders
 	return h, false, nil
 }
 
-// DeclaredToken implements [credential.SignIns].
+// DeclaredToken returns the access token of the first of the holders who is signed in, or
+// d.Missing() if none is. It never waits for a person.
 func (l *Logins) DeclaredToken(ctx context.Context, d credential.Declaration, holders []store.Holder) (store.Secret, store.Holder, error) {
 	h, ok, err := l.signedIn(ctx, d, holders)
 	switch {
@@ -90,7 +89,7 @@ func (l *Logins) DeclaredToken(ctx context.Context, d credential.Declaration, ho
 	return token, h, err
 }
 
-// DeclaredSignedIn implements [credential.SignIns].
+// DeclaredSignedIn reports whether one of the holders is signed in.
 func (l *Logins) DeclaredSignedIn(ctx context.Context, d credential.Declaration, holders []store.Holder) (bool, error) {
 	_, ok, err := l.signedIn(ctx, d, holders)
 	return ok, err

@@ -1,4 +1,4 @@
-package credential
+package credentials
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nize/store"
+	"nize/store/credential"
 )
 
 // SignIns provides tokens obtained by signing in. Its methods are safe for concurrent use
@@ -14,14 +15,14 @@ import (
 type SignIns interface {
 	// DeclaredToken returns the access token of the first of the holders who is signed in,
 	// or d.Missing() if none is.
-	DeclaredToken(ctx context.Context, d Declaration, holders []store.Holder) (store.Secret, store.Holder, error)
+	DeclaredToken(ctx context.Context, d credential.Declaration, holders []store.Holder) (store.Secret, store.Holder, error)
 	// DeclaredSignedIn reports whether one of them is signed in.
-	DeclaredSignedIn(ctx context.Context, d Declaration, holders []store.Holder) (bool, error)
+	DeclaredSignedIn(ctx context.Context, d credential.Declaration, holders []store.Holder) (bool, error)
 }
 
 // Resolver finds the values of declared credentials. It has no state of its own.
 type Resolver struct {
-	Declarations Store
+	Declarations Declarations
 	Values       interface {
 		GetCredential(ctx context.Context, key store.CredentialKey) (store.Credential, error)
 	}
@@ -32,10 +33,10 @@ type Resolver struct {
 }
 
 // Get returns a declaration. If there is none, the error refuses the call.
-func (r *Resolver) Get(ctx context.Context, id string) (Declaration, error) {
-	d, err := r.Declarations.GetDeclaration(ctx, id)
+func (r *Resolver) Get(ctx context.Context, id string) (credential.Declaration, error) {
+	d, err := r.Declarations.get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return d, NotDeclared(id)
+		return d, credential.NotDeclared(id)
 	}
 	return d, err
 }
@@ -43,7 +44,7 @@ func (r *Resolver) Get(ctx context.Context, id string) (Declaration, error) {
 // Find returns the declaration, and the value for a call of the user: their own or their
 // team's, depending on the mode, or the project's if the caller is one. The error is
 // d.Missing() if there is no value.
-func (r *Resolver) Find(ctx context.Context, user, id string) (d Declaration, v Value, err error) {
+func (r *Resolver) Find(ctx context.Context, user, id string) (d credential.Declaration, v credential.Value, err error) {
 	if d, err = r.Get(ctx, id); err != nil {
 		return d, v, err
 	}
@@ -56,7 +57,7 @@ func (r *Resolver) Find(ctx context.Context, user, id string) (d Declaration, v 
 }
 
 // Of returns the value of one holder.
-func (r *Resolver) Of(ctx context.Context, id string, h store.Holder) (d Declaration, v Value, err error) {
+func (r *Resolver) Of(ctx context.Context, id string, h store.Holder) (d credential.Declaration, v credential.Value, err error) {
 	if d, err = r.Get(ctx, id); err != nil {
 		return d, v, err
 	}
@@ -66,14 +67,14 @@ func (r *Resolver) Of(ctx context.Context, id string, h store.Holder) (d Declara
 
 // Offered returns the declarations by id, and for each whether its tools are offered to the
 // user: the user has a value, or calls are meant to return that it is missing.
-func (r *Resolver) Offered(ctx context.Context, user string) (map[string]State, error) {
-	list, err := r.Declarations.ListDeclarations(ctx)
+func (r *Resolver) Offered(ctx context.Context, user string) (map[string]credential.State, error) {
+	list, err := r.Declarations.list(ctx)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	of := make(map[string]State, len(list))
+	of := make(map[string]credential.State, len(list))
 	for _, d := range list {
-		s := State{d, d.WhenMissing == Fail}
+		s := credential.State{Declaration: d, Offered: d.WhenMissing == credential.Fail}
 		if !s.Offered {
 			if s.Offered, err = r.Has(ctx, d, user); err != nil {
 				return nil, err
@@ -84,19 +85,8 @@ func (r *Resolver) Offered(ctx context.Context, user string) (map[string]State, 
 	return of, nil
 }
 
-// State is a declaration and its state for one user.
-type State struct {
-	Declaration
-	Offered bool // tools that use it are offered to them
-}
-
-// NotDeclared returns the error for a call that needs an undeclared credential.
-func NotDeclared(id string) *store.CallError {
-	return &store.CallError{Code: store.CodeRefused, Message: store.Textf("the credential %s, which it needs, is not declared: an admin does that with nizectl credentials declare %s", id, id)}
-}
-
 // Has reports whether a call of the user would have a value.
-func (r *Resolver) Has(ctx context.Context, d Declaration, user string) (bool, error) {
+func (r *Resolver) Has(ctx context.Context, d credential.Declaration, user string) (bool, error) {
 	holders, err := r.holders(ctx, d, user)
 	if err != nil {
 		return false, err
@@ -115,7 +105,7 @@ func (r *Resolver) Has(ctx context.Context, d Declaration, user string) (bool, e
 }
 
 // holders returns the holders whose value a call of the user may use.
-func (r *Resolver) holders(ctx context.Context, d Declaration, user string) ([]store.Holder, error) {
+func (r *Resolver) holders(ctx context.Context, d credential.Declaration, user string) ([]store.Holder, error) {
 	if id, ok := strings.CutPrefix(user, "project:"); ok {
 		return []store.Holder{{Scope: "project", Owner: id}}, nil
 	}
@@ -132,7 +122,7 @@ func (r *Resolver) holders(ctx context.Context, d Declaration, user string) ([]s
 	return d.Mode.Auth().Holders(user, teams), nil
 }
 
-func (r *Resolver) value(ctx context.Context, d Declaration, holders []store.Holder) (v Value, err error) {
+func (r *Resolver) value(ctx context.Context, d credential.Declaration, holders []store.Holder) (v credential.Value, err error) {
 	if d.Mode.SignsIn() {
 		if r.SignIns == nil {
 			return v, d.Missing()
@@ -148,13 +138,13 @@ func (r *Resolver) value(ctx context.Context, d Declaration, holders []store.Hol
 	case err != nil:
 		return v, err
 	}
-	return Value{APIKey: c.Secret, Sealed: c, Holder: store.Holder{Scope: c.Scope, Owner: c.Owner}}, nil
+	return credential.Value{APIKey: c.Secret, Sealed: c, Holder: store.Holder{Scope: c.Scope, Owner: c.Owner}}, nil
 }
 
 // key returns the first key of the holders, or ErrNotFound.
-func (r *Resolver) key(ctx context.Context, d Declaration, holders []store.Holder) (store.Credential, error) {
+func (r *Resolver) key(ctx context.Context, d credential.Declaration, holders []store.Holder) (store.Credential, error) {
 	for _, h := range holders {
-		c, err := r.Values.GetCredential(ctx, h.Key(d.ID, KeyName))
+		c, err := r.Values.GetCredential(ctx, h.Key(d.ID, credential.KeyName))
 		if !errors.Is(err, store.ErrNotFound) {
 			return c, err
 		}

@@ -1,4 +1,4 @@
-package credential_test
+package credentials
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 // Whose value a call has: a person's own, their team's, or their project's, never
 // another's, and of a team only of one that they are in.
 func TestResolver(t *testing.T) {
-	db, ctx := databasetest.Open(t), t.Context()
-	r := &credential.Resolver{Declarations: db, Values: db, Members: db}
+	db, ctx := databasetest.Open(t, Buckets...), t.Context()
+	r := &Resolver{Declarations: Declarations{db}, Values: db, Members: db}
 	admin := store.Caller{User: "root", Name: "root", Role: store.Admin}
 	must := func(err error) {
 		t.Helper()
@@ -22,9 +22,9 @@ func TestResolver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(db.PutDeclaration(ctx, admin, credential.Declaration{ID: "mine", Name: "Mine", Mode: credential.UserKey}))
-	must(db.PutDeclaration(ctx, admin, credential.Declaration{ID: "ours", Name: "Ours", Mode: credential.TeamKey, WhenMissing: credential.Fail}))
-	must(db.PutDeclaration(ctx, admin, credential.Declaration{ID: "signed", Name: "Signed", Mode: credential.UserOAuth, Host: "a.example", OAuth: &credential.OAuth{AuthorizationURL: "https://a.example/a", TokenURL: "https://a.example/t", ClientID: "nize"}}))
+	must(r.Declarations.put(ctx, admin, credential.Declaration{ID: "mine", Name: "Mine", Mode: credential.UserKey}))
+	must(r.Declarations.put(ctx, admin, credential.Declaration{ID: "ours", Name: "Ours", Mode: credential.TeamKey, WhenMissing: credential.Fail}))
+	must(r.Declarations.put(ctx, admin, credential.Declaration{ID: "signed", Name: "Signed", Mode: credential.UserOAuth, Host: "a.example", OAuth: &credential.OAuth{AuthorizationURL: "https://a.example/a", TokenURL: "https://a.example/t", ClientID: "nize"}}))
 	put := func(scope, owner, service, value string) {
 		t.Helper()
 		key := store.CredentialKey{Scope: scope, Owner: owner, Service: service, Name: credential.KeyName}

@@ -1,38 +1,21 @@
-package control
+package credentials
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"nize/daemon/api"
-	"nize/daemon/people"
-	"nize/mcp/upstream"
+	"nize/daemon/control"
+	"nize/mcp/upstream/login"
 	"nize/store"
 )
 
-// Credentials implements the operations on the sealed values that servers are called with.
-type Credentials struct {
-	Store interface {
-		store.Credentials
-		PutCredentialWithin(ctx context.Context, by store.Caller, c store.Credential, q store.Quota) error
-	}
-	Servers   *Servers
-	Pool      *upstream.Pool
-	Directory *people.Directory
-	Projects  *Projects
-	// CheckSecret returns an error for a value that its key's service could not use.
-	CheckSecret func(store.CredentialKey, store.Secret) error
-	Config      store.Config
-	Now         func() time.Time
-	Log         *slog.Logger
-}
+// Sealed values that servers are called with.
 
 // List returns all credentials to an admin, and to others their own, without values.
 func (c *Credentials) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[store.Credential], err error) {
@@ -46,8 +29,8 @@ func (c *Credentials) List(ctx context.Context, by store.Caller, _ api.Empty) (n
 	return api.Items(all), nil
 }
 
-// Put seals a value.
-func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCredentialRequest) (none api.Empty, err error) {
+// putForServer seals a value that a server names.
+func (c *Credentials) putForServer(ctx context.Context, by store.Caller, req api.PutCredentialRequest) (none api.Empty, err error) {
 	key := req.CredentialKey
 	if err := c.completeKey(ctx, by, &key); err != nil {
 		return none, err
@@ -58,7 +41,7 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 	if len(req.Secret.Reveal()) > 64<<10 {
 		return none, fmt.Errorf("%w credential: the value is over 64 KiB", store.ErrInvalid)
 	}
-	if err := c.CheckSecret(key, req.Secret.Secret); err != nil {
+	if err := c.checkSecret(key, req.Secret.Secret); err != nil {
 		return none, err
 	}
 	var server store.Server
@@ -70,7 +53,7 @@ func (c *Credentials) Put(ctx context.Context, by store.Caller, req api.PutCrede
 		return none, fmt.Errorf("reading server %s: %w", key.Service, err)
 	}
 	// If the server has a URL, the value is bound to its host and sent nowhere else.
-	cred := store.Credential{CredentialKey: key, Host: cmp.Or(req.Host, hostOf(server)), Secret: req.Secret.Secret, Updated: c.Now()}
+	cred := store.Credential{CredentialKey: key, Host: cmp.Or(req.Host, control.HostOf(server)), Secret: req.Secret.Secret, Updated: c.Now()}
 	if err := c.Store.PutCredentialWithin(ctx, by, cred, store.QuotaOf(c.Config, "limits.user.credentials", "limits.credentials")); err != nil {
 		return none, fmt.Errorf("storing credential %s: %w", key.Name, err)
 	}
@@ -131,8 +114,8 @@ func (c *Credentials) completeKey(ctx context.Context, by store.Caller, key *sto
 	return nil
 }
 
-// Delete removes a sealed value.
-func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.DeleteCredentialRequest) (none api.Empty, err error) {
+// deleteForServer removes a sealed value that a server names.
+func (c *Credentials) deleteForServer(ctx context.Context, by store.Caller, req api.DeleteCredentialRequest) (none api.Empty, err error) {
 	key := store.CredentialKey{Scope: req.Scope, Owner: req.Owner, Service: req.Service, Name: req.Name}
 	if err := c.completeKey(ctx, by, &key); err != nil {
 		return none, err
@@ -144,4 +127,11 @@ func (c *Credentials) Delete(ctx context.Context, by store.Caller, req api.Delet
 		return none, c.Pool.Reconnect(ctx, key.Service, store.Holder{Scope: key.Scope, Owner: key.Owner})
 	}
 	return none, nil
+}
+
+func (c *Credentials) checkSecret(key store.CredentialKey, secret store.Secret) error {
+	if err := c.CheckSecret(key, secret); err != nil {
+		return err
+	}
+	return login.CheckSecret(key, secret)
 }

@@ -1,4 +1,4 @@
-package record_test
+package credentials
 
 import (
 	"errors"
@@ -11,21 +11,21 @@ import (
 )
 
 func TestDeclarations(t *testing.T) {
-	db := databasetest.Open(t)
+	db := Declarations{databasetest.Open(t, Buckets...)}
 	by := store.Caller{User: "ada", Role: store.Admin}
 	jira := credential.Declaration{ID: "jira", Name: "Jira", Mode: credential.TeamKey, Instructions: "Enter your Jira API token"}
-	if err := db.PutDeclaration(t.Context(), by, jira); err != nil {
+	if err := db.put(t.Context(), by, jira); err != nil {
 		t.Fatal(err)
 	}
-	first, err := db.GetDeclaration(t.Context(), "jira")
+	first, err := db.get(t.Context(), "jira")
 	if err != nil || first.WhenMissing != credential.Hide || first.Created.IsZero() {
 		t.Fatalf("got %+v, %v", first, err)
 	}
 	jira.WhenMissing = credential.Fail
-	if err := db.PutDeclaration(t.Context(), by, jira); err != nil {
+	if err := db.put(t.Context(), by, jira); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := db.GetDeclaration(t.Context(), "jira"); err != nil || again.Created != first.Created || again.WhenMissing != credential.Fail {
+	if again, err := db.get(t.Context(), "jira"); err != nil || again.Created != first.Created || again.WhenMissing != credential.Fail {
 		t.Errorf("after a change: %+v, %v", again, err)
 	}
 	if got := jira.Missing().Message.String(); !strings.HasPrefix(got, "Jira is not connected. Please configure it in Team Settings.") {
@@ -45,20 +45,20 @@ func TestDeclarations(t *testing.T) {
 		"userInstructions":       {ID: "x", Mode: credential.UserKey, Instructions: strings.Repeat("a", 1001)},
 		"":                       {ID: "not a slug", Mode: credential.UserKey},
 	} {
-		if err := db.PutDeclaration(t.Context(), by, bad); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), field) {
+		if err := db.put(t.Context(), by, bad); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if err := db.PutDeclaration(t.Context(), by, credential.Declaration{ID: "drive", Mode: credential.UserOAuth, Host: "a.example", OAuth: oauth}); err != nil {
+	if err := db.put(t.Context(), by, credential.Declaration{ID: "drive", Mode: credential.UserOAuth, Host: "a.example", OAuth: oauth}); err != nil {
 		t.Error(err)
 	}
-	if list, err := db.ListDeclarations(t.Context()); err != nil || len(list) != 2 || list[0].ID != "drive" {
+	if list, err := db.list(t.Context()); err != nil || len(list) != 2 || list[0].ID != "drive" {
 		t.Errorf("list: %+v, %v", list, err)
 	}
-	if err := errors.Join(db.DeleteDeclaration(t.Context(), by, "jira"), db.DeleteDeclaration(t.Context(), by, "drive")); err != nil {
+	if err := errors.Join(db.delete(t.Context(), by, "jira"), db.delete(t.Context(), by, "drive")); err != nil {
 		t.Error(err)
 	}
-	if err := db.DeleteDeclaration(t.Context(), by, "jira"); !errors.Is(err, store.ErrNotFound) {
+	if err := db.delete(t.Context(), by, "jira"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("twice: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package control
+package credentials
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nize/bots"
+	"nize/daemon/control"
 	"nize/store"
 )
 
@@ -35,9 +36,9 @@ func wantedBy(s store.Server) (list []OwnCredential) {
 	return list
 }
 
-// ListOwn returns the credentials that servers require from the caller, and those that the
+// ownOfServers returns the credentials that servers require from the caller, and those that the
 // caller gave.
-func (c *Credentials) ListOwn(ctx context.Context, by store.Caller) (list []OwnCredential, err error) {
+func (c *Credentials) ownOfServers(ctx context.Context, by store.Caller) (list []OwnCredential, err error) {
 	servers, err := c.Servers.UsableBy(ctx, by)
 	if err != nil {
 		return nil, err
@@ -63,9 +64,9 @@ func (c *Credentials) ListOwn(ctx context.Context, by store.Caller) (list []OwnC
 	return list, nil
 }
 
-// WantedOwn returns the credential that a server requires from the caller: the named one,
+// wantedOwn returns the credential that a server requires from the caller: the named one,
 // or the only one.
-func (c *Credentials) WantedOwn(ctx context.Context, by store.Caller, server, name string) (string, error) {
+func (c *Credentials) wantedOwn(ctx context.Context, by store.Caller, server, name string) (string, error) {
 	if name != "" {
 		_, err := c.wanting(ctx, by, server, name)
 		return name, err
@@ -118,9 +119,9 @@ func (c *Credentials) wanting(ctx context.Context, by store.Caller, server, name
 	return store.Server{}, store.Unknown("server that wants a credential of yours", bots.Brief(server, 60), names)
 }
 
-// PutOwn seals the caller's credential for a server that requires one. It is personal,
+// putOwnForServer seals the caller's credential for a server that requires one. It is personal,
 // whatever the caller's role.
-func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, server, name string, secret store.Secret) error {
+func (c *Credentials) putOwnForServer(ctx context.Context, by store.Caller, server, name string, secret store.Secret) error {
 	s, err := c.wanting(ctx, by, server, name)
 	if err != nil {
 		return err
@@ -130,19 +131,19 @@ func (c *Credentials) PutOwn(ctx context.Context, by store.Caller, server, name 
 		return store.Errorf("%w credential: it is empty, or has more than one line", store.ErrInvalid)
 	}
 	key := store.CredentialKey{Scope: "user", Owner: by.User, Service: server, Name: name}
-	if err := c.CheckSecret(key, store.NewSecret(value)); err != nil {
+	if err := c.checkSecret(key, store.NewSecret(value)); err != nil {
 		return err
 	}
 	// The value of a server with a URL is sent to its host and nowhere else.
-	sealed := store.Credential{CredentialKey: key, Host: hostOf(s), Secret: store.NewSecret(value), Updated: c.Now()}
+	sealed := store.Credential{CredentialKey: key, Host: control.HostOf(s), Secret: store.NewSecret(value), Updated: c.Now()}
 	if err := c.Store.PutCredential(ctx, by, sealed); err != nil {
 		return fmt.Errorf("storing credential %s: %w", name, err)
 	}
 	return c.Pool.Reconnect(ctx, s.Name, store.Holder{Scope: "user", Owner: by.User})
 }
 
-// RemoveOwn deletes the credentials that the caller gave a server: the named one, or all.
-func (c *Credentials) RemoveOwn(ctx context.Context, by store.Caller, server, name string) (gone []string, err error) {
+// removeOwnOfServer deletes the credentials that the caller gave a server: the named one, or all.
+func (c *Credentials) removeOwnOfServer(ctx context.Context, by store.Caller, server, name string) (gone []string, err error) {
 	all, err := c.Store.ListCredentials(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing credentials: %w", err)
