@@ -52,7 +52,6 @@ import (
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/egress"
-	"nize/mcp/extension"
 	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
@@ -240,7 +239,7 @@ func New(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err := d.ops.views.Load(ctx); err != nil {
 		return nil, err
 	}
-	d.native.extensions.Load(ctx)
+	d.ops.extensions.Load(ctx)
 	if err := d.indexer.UseEmbedder(ctx); err != nil {
 		d.log.Error("falling back to the embedded vectors", "err", err)
 	}
@@ -298,7 +297,6 @@ func (d *Daemon) wire() {
 	}.newRegistry()
 	d.native.renderers = &view.Renderers{Log: d.log.With("component", "renderers"), Now: d.now}
 	d.native.showResults(ownTools)
-	d.native.extensions = extension.New(extension.Options{Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native, Store: d.db, Spawn: d.guard.Spawn, Check: gate.Check, Show: d.native.renderers.Put, Agents: func(ctx context.Context, all []store.Agent) ([]error, error) { return d.ops.entries.Extend(ctx, all) }, Log: d.log.With("component", "extensions")})
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
@@ -334,7 +332,6 @@ func (d *Daemon) wire() {
 	})
 	d.programs.gateway, d.programs.router, d.programs.agent = d.gateway, d.router, agent
 	d.programs.rounds = d.programs.newEngine()
-	d.monitor = d.newMonitor()
 	at, page := terminal.New(), chatpage.New(d.db)
 	d.ops = d.newOperations(at, page, members)
 	// The pool notifies the indexer of tools, and the indexer reads them from the pool.
@@ -451,7 +448,6 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	keep("alerts", d.alerts.Run)
 	keep("sign-ins", d.ops.signin.Run)
 	keep("traces", d.tracer.Run)
-	keep("extensions", d.native.extensions.Run)
 	for _, m := range d.ops.modules() {
 		if m.Run != nil {
 			keep(m.Name, m.Run)

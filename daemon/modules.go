@@ -14,7 +14,7 @@ func (o *operations) modules() []module.Module {
 		o.views.Module(),
 
 		{Name: "servers", Operations: o.servers.Mount},
-		{Name: "extensions", Operations: o.all.Mount},
+		o.extensions.Module(),
 		{Name: "imports", Operations: o.imports.Mount},
 		{Name: "registry", Operations: o.registry.Mount},
 		{Name: "tools", Operations: o.tools.Mount},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"nize/daemon/documents"
-	"nize/mcp/extension"
 	"nize/mcp/feature"
 	"nize/mcp/native"
 	"nize/mcp/policy"
@@ -15,20 +14,11 @@ import (
 	"nize/store/credential"
 )
 
-// nativeTools are the tools that run within nized, and extensions.
+// nativeTools are the tools that run within nized.
 type nativeTools struct {
 	*native.Registry
-	extensions *extension.Loader
-	renderers  *view.Renderers
-	documents  *documents.Documents
-}
-
-// held returns the tools of extensions that await an admin's acceptance.
-func (n nativeTools) held() (tools []store.Tool) {
-	for _, h := range n.extensions.Held() {
-		tools = append(tools, store.Tool{Server: policy.NativeServer, Name: h.Name, Pin: h.Pin, Accepted: h.Accepted, Findings: h.Changes})
-	}
-	return tools
+	renderers *view.Renderers
+	documents *documents.Documents
 }
 
 // showResults sets the renderers of nize's own tools.

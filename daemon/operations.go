@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"time"
 
 	"nize/bots/phrases"
@@ -42,15 +43,15 @@ import (
 // and the pages share them.
 type operations struct {
 	// Servers and their tools.
-	servers  *control.Servers
-	all      *extensions.Extensions // including native tools
-	registry *registry.Registry
-	imports  *imports.Importer
-	tools    *control.Tools
-	hooks    *control.Hooks
-	index    *control.Index
-	unmet    *control.UnmetRequests
-	indexer  *indexer.Indexer
+	servers    *control.Servers
+	extensions *extensions.Extensions
+	registry   *registry.Registry
+	imports    *imports.Importer
+	tools      *control.Tools
+	hooks      *control.Hooks
+	index      *control.Index
+	unmet      *control.UnmetRequests
+	indexer    *indexer.Indexer
 
 	// Models, agents and costs.
 	providers *control.Providers
@@ -111,14 +112,18 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.prices = &spending.Prices{Store: d.db, Providers: o.providers}
 	o.models = &control.Models{Store: guarded(d.db), Providers: o.providers, Prices: o.prices, Router: d.router, Directory: d.directory}
 	o.entries = &fileconfig.Applier{Store: d.db, Open: d.openProvider, Router: d.router, Directory: d.directory, CheckPattern: d.native.CheckPattern, Env: d.opt.Env, Now: d.now}
+	o.extensions = extensions.New(extensions.Options{
+		Dir: filepath.Join(d.opt.DataDir, "extensions"), Tools: d.native.Registry, DB: d.db, Spawn: d.guard.Spawn, Show: d.native.renderers.Put, Check: d.indexer.Gate.Check,
+		Agents: o.entries.Extend, Log: d.log.With("component", "extensions"),
+	})
+	d.monitor = d.newMonitor(o.extensions)
 	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: guarded(d.db), Router: d.router, Directory: d.directory, Now: d.now}
 	o.documents = d.native.documents
 	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Documents: o.documents, Now: d.now}
 	o.usage = &spending.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &spending.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.plans = &spending.Plans{DB: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}
-	o.servers = &control.Servers{Store: d.db, CheckCredential: d.declared.Declarations.CheckServer, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
-	o.all = &extensions.Extensions{Servers: o.servers, Loader: d.native.extensions, Registry: d.native.Registry, Failed: func() []imports.Failed { return d.servers.Failed() }}
+	o.servers = &control.Servers{Store: d.db, CheckCredential: d.declared.Declarations.CheckServer, Extensions: o.extensions, NotAdded: func() []api.ServerView { return d.servers.NotAdded() }, Pool: d.pool, Gateway: d.gateway, Directory: d.directory, Now: d.now, Log: d.log}
 	o.imports = &imports.Importer{Servers: o.servers, Env: d.opt.Env, Port: func() string { return d.port }, Now: d.now, Log: d.log}
 	o.registry = &registry.Registry{Address: func() string { return d.config.Get("", "registry.url") }, Transport: d.transport}
 	o.bots = &control.Bots{Store: d.db, Bots: d.bots, PublicURL: func() string { return d.layers.Get("public_url") }, Now: d.now, Log: d.log,
@@ -135,7 +140,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	}}
 	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
 	o.tools = &control.Tools{Store: d.db, Hooks: d.hooks, Budgets: o.budgets, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
-	o.index = &control.Index{Index: d.indexer.Index, Unusable: d.indexer.Unusable, Servers: o.all.List}
+	o.index = &control.Index{Index: d.indexer.Index, Unusable: d.indexer.Unusable, Servers: o.servers.All}
 	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, BuiltIn: d.gateway.BuiltinHooks, Servers: o.servers, Directory: d.directory, Config: d.config}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
@@ -176,7 +181,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.approvals = &control.Approvals{Calls: d.db, Trail: d.db, Gateway: d.gateway}
 	o.grants = &control.Grants{Store: d.db, Trail: d.db, Policy: d.gateway.Policy, Directory: d.directory, Now: d.now, FindTool: d.gateway.Catalog.Get}
 	o.alerts = d.newAlerts()
-	o.doctor, o.status = d.newDoctor(o.alerts, o.all), d.newStatus(o.alerts, o.all)
+	o.doctor, o.status = d.newDoctor(o), d.newStatus(o)
 	defaults := &settings.Defaults{Config: d.config, Users: d.db, CheckAgent: o.agents.Check, CheckModel: o.models.Check, CheckServer: o.servers.Check, Log: d.log}
 	exclusive := new(backup.Exclusive)
 	o.backups, o.restores = d.scheduler.backups, backup.NewRestores(d.dir, exclusive)

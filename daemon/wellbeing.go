@@ -19,10 +19,10 @@ import (
 
 // The process's state, for package monitor.
 
-func (d *Daemon) newMonitor() *monitor.Monitor {
+func (d *Daemon) newMonitor(e *extensions.Extensions) *monitor.Monitor {
 	return monitor.New(monitor.Options{
 		Store: d.db, Pool: d.pool, Directory: d.directory, Config: d.config, DataDir: d.opt.DataDir, Space: doctor.SpaceOf,
-		Runs: d.scheduler, Migrations: d.dir, Clocks: d.dir, Bots: d.botHealth(), Held: d.native.held, Now: d.now, Log: d.log.With("component", "monitor"),
+		Runs: d.scheduler, Migrations: d.dir, Clocks: d.dir, Bots: d.botHealth(), Held: e.Held, Now: d.now, Log: d.log.With("component", "monitor"),
 	})
 }
 
@@ -32,11 +32,11 @@ func (d *Daemon) newAlerts() *monitor.Alerts {
 	return &monitor.Alerts{Store: d.db, Directory: d.directory, Config: d.config, Chat: newChats(d).Destination, Owner: newChats(d).TellOwners, Again: func() { d.alerts.Again() }, Now: d.now, Log: d.log.With("component", "alerts")}
 }
 
-func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Doctor {
+func (d *Daemon) newDoctor(o *operations) *monitor.Doctor {
 	return &monitor.Doctor{
-		Monitor: d.monitor, Alerts: alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Identity: d.identityFacts, Roof: d.daemonFacts,
+		Monitor: d.monitor, Alerts: o.alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Identity: d.identityFacts, Roof: d.daemonFacts,
 		Servers: func(ctx context.Context) ([]api.ServerView, error) {
-			list, err := servers.List(ctx, store.System, api.Empty{})
+			list, err := o.servers.All(ctx, store.System, api.Empty{})
 			return list.Items, err
 		},
 		Ask: func(ctx context.Context, p store.Provider) error {
@@ -46,11 +46,11 @@ func (d *Daemon) newDoctor(alerts *monitor.Alerts, servers *extensions.Extension
 	}
 }
 
-func (d *Daemon) newStatus(alerts *monitor.Alerts, servers *extensions.Extensions) *monitor.Status {
-	return &monitor.Status{Store: d.db, Ping: d.db.Ping, Pool: d.pool, Alerts: alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
-		list, err := servers.List(ctx, by, api.Empty{})
+func (d *Daemon) newStatus(o *operations) *monitor.Status {
+	return &monitor.Status{Store: d.db, Ping: d.db.Ping, Pool: d.pool, Alerts: o.alerts, Runs: d.scheduler, Servers: func(ctx context.Context, by store.Caller) ([]api.ServerView, error) {
+		list, err := o.servers.All(ctx, by, api.Empty{})
 		return list.Items, err
-	}, Watched: func() []string { return append(d.servers.Warnings(), d.native.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.daemonStatus, Now: d.now}
+	}, Watched: func() []string { return append(d.servers.Warnings(), o.extensions.Problems()...) }, Replicas: d.dir.Replicas, Roof: d.daemonStatus, Now: d.now}
 }
 
 // identityFacts returns the company's identity provider for doctor.
@@ -81,7 +81,7 @@ func (d *Daemon) daemonFacts(f *doctor.Facts) {
 	if by, err := d.dir.ClockApart(); err != nil {
 		f.Apart, f.ApartText = by, err.Error()
 	}
-	f.Config, f.Extensions = append(d.layers.Warnings(), d.servers.Warnings()...), d.native.extensions.Problems()
+	f.Config, f.Extensions = append(d.layers.Warnings(), d.servers.Warnings()...), d.ops.extensions.Problems()
 	f.Web = d.webFacts()
 	if errors.Is(d.db.Healthy(), store.ErrDiskFull) { // the database's finding takes precedence over the system's free space
 		f.Disk.Free, f.Disk.Total = 0, max(f.Disk.Total, 1)

@@ -17,6 +17,7 @@ import (
 	"nize/mcp"
 	"nize/mcp/catalog"
 	"nize/mcp/feature"
+	"nize/mcp/policy"
 	"nize/mcp/upstream"
 	"nize/store"
 )
@@ -43,10 +44,22 @@ type Servers struct {
 	// CheckCredential returns an error for a server whose values name an undeclared
 	// credential.
 	CheckCredential func(context.Context, store.Server) error
+	// Extensions are the server native, whose tools admins accept; daemon/extensions implements
+	// it.
+	Extensions interface {
+		Health() (h api.Health, ok bool)
+		Untrusted(tool string) ([]api.TrustView, error)
+		Trust(ctx context.Context, by store.Caller, tool, pin string) error
+	}
+	// NotAdded returns the entries of the file of servers that are not servers.
+	NotAdded func() []api.ServerView
 }
 
 // Mount registers the operations.
 func (s *Servers) Mount(m *mux.Mux) {
+	mux.Handle(m, api.ListServers, s.All)
+	mux.Handle(m, api.ListUntrusted, s.ListUntrusted)
+	mux.Handle(m, api.TrustTools, s.Trust)
 	mux.Handle(m, api.AddServer, s.Add)
 	mux.Handle(m, api.RemoveServer, s.Remove)
 	mux.Handle(m, api.GetServer, s.Get)
@@ -56,7 +69,22 @@ func (s *Servers) Mount(m *mux.Mux) {
 	mux.Handle(m, api.TestServer, s.Test)
 }
 
-// List returns the servers that the caller may see.
+// All returns the servers that the caller may see. For admins it includes native, if there
+// are extensions, and the entries of the servers file that are not servers.
+func (s *Servers) All(ctx context.Context, by store.Caller, req api.Empty) (api.List[api.ServerView], error) {
+	list, err := s.List(ctx, by, req)
+	if err != nil || !by.IsAdmin() {
+		return list, err
+	}
+	list.Items = append(list.Items, s.NotAdded()...)
+	if health, ok := s.Extensions.Health(); ok {
+		record := s.Gateway.Catalog.Server(policy.NativeServer)
+		list.Items = append(list.Items, api.ServerView{Health: health, Server: store.Server{Name: record.Name, About: record.About}})
+	}
+	return list, nil
+}
+
+// List returns the registered servers that the caller may see.
 func (s *Servers) List(ctx context.Context, by store.Caller, _ api.Empty) (none api.List[api.ServerView], err error) {
 	servers, err := s.known(ctx, by)
 	if err != nil {

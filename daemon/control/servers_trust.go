@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/mcp/policy"
 	"nize/mcp/view"
 	"nize/store"
 	"nize/store/printable"
@@ -14,6 +15,10 @@ import (
 
 // ListUntrusted returns the tools of a server whose definitions need an admin's acceptance.
 func (s *Servers) ListUntrusted(ctx context.Context, by store.Caller, req api.ListUntrustedRequest) (none api.List[api.TrustView], err error) {
+	if req.Name == policy.NativeServer {
+		out, err := s.Extensions.Untrusted(req.Tool)
+		return api.Items(out), err
+	}
 	if _, err := s.Find(ctx, by, req.Name); err != nil {
 		return none, err
 	}
@@ -86,6 +91,17 @@ func annotationsText(a store.Annotations) string {
 
 // Trust accepts definitions that an admin has reviewed.
 func (s *Servers) Trust(ctx context.Context, by store.Caller, req api.TrustToolsRequest) (none api.List[api.ToolView], err error) {
+	if req.Name == policy.NativeServer {
+		var out []api.ToolView
+		for _, t := range req.Tools {
+			name := strings.TrimPrefix(t.Tool, policy.NativeServer+":")
+			if err := s.Extensions.Trust(ctx, by, name, t.Pin); err != nil {
+				return none, err
+			}
+			out = append(out, api.ToolView{ID: policy.NativeServer + ":" + name, Name: name, State: store.ToolAccepted})
+		}
+		return api.Items(out), nil
+	}
 	if _, err := s.Find(ctx, by, req.Name); err != nil {
 		return none, err
 	}

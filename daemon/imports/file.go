@@ -60,21 +60,13 @@ type File struct {
 	Path     string // absolute
 
 	mu       sync.Mutex
-	problems []string // current problems
-	failed   []Failed // entries of the file that are not servers
+	problems []string         // current problems
+	failed   []api.ServerView // entries of the file that are not servers
 }
 
-// Failed is an entry of the file that did not become a server.
-type Failed struct {
-	Name   string // the server's name, or the entry's if that isn't a valid one
-	File   string
-	Why    string
-	Server store.Server // as far as it could be read
-}
-
-// Failed returns the entries of the file that are not servers; none if the daemon has no
-// such file.
-func (f *File) Failed() []Failed {
+// NotAdded returns the entries of the file that did not become servers, as far as they could be
+// read; none if the daemon has no such file. The name is the entry's if the server's isn't valid.
+func (f *File) NotAdded() []api.ServerView {
 	if f == nil {
 		return nil
 	}
@@ -235,7 +227,7 @@ func (f *File) applyFile(ctx context.Context, data []byte) (again bool) {
 
 // setFailed records the entries that did not become servers, and why.
 func (f *File) setFailed(ctx context.Context, entries []mcpfile.Entry, why []string) {
-	var failed []Failed
+	var failed []api.ServerView
 	for i, e := range entries {
 		if why[i] == "" {
 			continue
@@ -243,7 +235,11 @@ func (f *File) setFailed(ctx context.Context, entries []mcpfile.Entry, why []str
 		if _, err := f.Importer.Servers.Store.GetServer(ctx, e.Name); err == nil { // a server of that name is listed anyway
 			continue
 		}
-		failed = append(failed, Failed{Name: cmp.Or(e.Name, e.Key), File: f.Path, Why: why[i], Server: store.Server{Transport: e.Server.Transport, Disabled: e.Server.Disabled}})
+		name := cmp.Or(e.Name, e.Key)
+		failed = append(failed, api.ServerView{
+			Health: api.Health{Name: name, State: api.NotAdded, LastError: why[i]},
+			Server: store.Server{Name: name, Origin: store.Origin{File: f.Path}, Transport: e.Server.Transport, Disabled: e.Server.Disabled},
+		})
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,7 +9,6 @@ type Nouns struct {
 	Examples
 	Hooks
 	Projects
-	Trust
 	Sweeps
 	Settings
 	Feedback
@@ -20,5 +19,5 @@ type Nouns struct {
 
 // Over returns the stores over db.
 func Over(db kv.DB) Nouns {
-	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Trust{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, UnmetRequests{db}, Views{db}}
+	return Nouns{Agents{db}, Prices{db}, Examples{db}, Hooks{db}, Projects{db}, Sweeps{db}, Settings{db}, Feedback{db}, SignIns{db}, UnmetRequests{db}, Views{db}}
 }

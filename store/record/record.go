@@ -24,7 +24,6 @@ var Buckets = []kv.Bucket{
 	{Name: "rounds", Key: "project round", Sealed: true},
 	{Name: "last_rounds", Key: "project conversation", Value: "round"},
 	{Name: "temporary_servers", Key: "name", Value: "project 0 record", Sealed: true},
-	{Name: "extensions", Key: "name", Value: "JSON: the accepted definition"},
 	{Name: "sweeps", Key: "surface", Value: "JSON"},
 	{Name: "homes", Key: "identity", Value: "JSON, of earlier versions"},
 	{Name: "settings", Key: "user 0 key", Value: "value"},

@@ -1,4 +1,4 @@
-package extension
+package extensions
 
 import (
 	"bytes"
@@ -55,7 +55,7 @@ func newRequest(of native.Context, input json.RawMessage) (r request, hides *mas
 }
 
 // run runs one call in its own process. Every failure is returned as one plain sentence.
-func (l *Loader) run(ctx context.Context, e *extension, of native.Context, input json.RawMessage) (none native.Result, err error) {
+func (l *Extensions) run(ctx context.Context, e *extension, of native.Context, input json.RawMessage) (none native.Result, err error) {
 	id := "native:" + e.Name
 	fail := func(code store.Code, message store.Text) (native.Result, error) {
 		return none, &store.CallError{Code: code, Message: message}

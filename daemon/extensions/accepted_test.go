@@ -1,4 +1,4 @@
-package record_test
+package extensions
 
 import (
 	"errors"
@@ -6,23 +6,23 @@ import (
 
 	"nize/store"
 	"nize/store/database/databasetest"
-	"nize/store/trust"
 )
 
-func TestTrust(t *testing.T) {
-	db := databasetest.Open(t)
+func TestAcceptances(t *testing.T) {
+	db := databasetest.Open(t, Buckets...)
+	l := New(Options{DB: db})
 	ann := store.Caller{User: "ann", Name: "ann", Role: store.Admin}
-	if _, err := db.GetAccepted(t.Context(), "greet"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := l.accepted(t.Context(), "greet"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what nobody accepted: %v", err)
 	}
-	if err := db.PutAccepted(t.Context(), ann, trust.Extension{}); !errors.Is(err, store.ErrInvalid) {
+	if err := l.accept(t.Context(), ann, acceptance{}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("one without a name: %v", err)
 	}
 	for _, pin := range []string{"one", "two"} {
-		if err := db.PutAccepted(t.Context(), ann, trust.Extension{Name: "greet", Pin: pin, Files: map[string]string{"run": pin}}); err != nil {
+		if err := l.accept(t.Context(), ann, acceptance{Name: "greet", Pin: pin, Files: map[string]string{"run": pin}}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := db.GetAccepted(t.Context(), "greet"); err != nil || got.Pin != pin || got.Files["run"] != pin || got.At.IsZero() {
+		if got, err := l.accepted(t.Context(), "greet"); err != nil || got.Pin != pin || got.Files["run"] != pin || got.At.IsZero() {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package extension
+package extensions
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +19,8 @@ import (
 	"nize/mcp/upstream/process"
 	"nize/mcp/view"
 	"nize/store"
-	"nize/store/trust"
+	"nize/store/database"
+	"nize/store/database/databasetest"
 )
 
 func TestMain(m *testing.M) {
@@ -28,35 +28,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// memory is an [trust.Store] in memory.
-type memory struct {
-	mu sync.Mutex
-	of map[string]trust.Extension
-	by []string
-}
-
-func (a *memory) GetAccepted(_ context.Context, name string) (trust.Extension, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if of, ok := a.of[name]; ok {
-		return of, nil
-	}
-	return trust.Extension{}, store.ErrNotFound
-}
-
-func (a *memory) PutAccepted(_ context.Context, by store.Caller, of trust.Extension) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.of[of.Name], a.by = of, append(a.by, by.User+" "+of.Name)
-	return nil
-}
-
 // fixture is a folder of extensions with what loads them.
 type fixture struct {
-	*Loader
+	*Extensions
 	t     *testing.T
 	dir   string
-	store *memory
+	db    *database.DB
 	tools *native.Registry
 	seen  map[string]store.ToolState
 	pins  map[string]string
@@ -81,7 +58,7 @@ func (h *fixture) bringAgents(_ context.Context, all []store.Agent) (refused []e
 }
 
 func newFixture(t *testing.T) *fixture {
-	h := &fixture{t: t, dir: filepath.Join(t.TempDir(), "extensions"), store: &memory{of: map[string]trust.Extension{}}, shown: map[string]*view.Renderer{}}
+	h := &fixture{t: t, dir: filepath.Join(t.TempDir(), "extensions"), db: databasetest.Open(t, Buckets...), shown: map[string]*view.Renderer{}}
 	h.tools = native.New(native.Options{
 		TeamOf: func(context.Context, store.Caller, string) (string, error) { return "team", nil },
 		Publish: func(_ *store.Server, tools []*policy.Tool) {
@@ -100,7 +77,20 @@ func newFixture(t *testing.T) *fixture {
 
 // open begins as a nized does that starts.
 func (h *fixture) open() {
-	h.Loader = New(Options{Dir: h.dir, Tools: h.tools, Store: h.store, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Agents: h.bringAgents, Show: func(tool string, r *view.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
+	h.Extensions = New(Options{Dir: h.dir, Tools: h.tools, DB: h.db, Spawn: process.SpawnDirect, Check: scan.Gate{}.Check, Agents: h.bringAgents, Show: func(tool string, r *view.Renderer) { h.shown[tool] = r }, Log: slog.New(slog.DiscardHandler)})
+}
+
+// acceptedBy returns who accepted which extension, the last one first, from the audit trail.
+func (h *fixture) acceptedBy() (list []string) {
+	h.t.Helper()
+	events, err := h.db.Events(h.t.Context(), store.EventQuery{Kind: "extension"})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, e := range events {
+		list = append(list, e.User+" "+e.Subject)
+	}
+	return list
 }
 
 // write puts a file into an extension's folder; one that begins with #! can be run.
@@ -181,8 +171,8 @@ printf '{"content":[{"type":"text","text":"in %s"}],"structuredContent":{"reques
 			t.Errorf("it sees %s of the environment", name)
 		}
 	}
-	if !slices.Equal(h.store.by, []string{store.System.User + " echo"}) {
-		t.Errorf("accepted: %v", h.store.by)
+	if by := h.acceptedBy(); !slices.Equal(by, []string{store.System.User + " native:echo"}) {
+		t.Errorf("accepted: %v", by)
 	}
 }
 
@@ -300,7 +290,7 @@ func TestChanges(t *testing.T) {
 	}
 	h.again()
 	held := h.Held()
-	if h.seen["x"] != store.ToolQuarantined || len(held) != 1 || !slices.Equal(held[0].Changes, []string{"run changed"}) {
+	if h.seen["x"] != store.ToolQuarantined || len(held) != 1 || !slices.Equal(held[0].Findings, []string{"run changed"}) {
 		t.Fatalf("%v %+v", h.seen, held)
 	}
 	// Neither a restart nor a removal is a way around it.
@@ -338,8 +328,8 @@ func TestChanges(t *testing.T) {
 	if len(h.seen) > 0 || len(h.Problems()) != 1 {
 		t.Errorf("broken, it is %v, %v", h.seen, h.Problems())
 	}
-	if !slices.Equal(h.store.by, []string{store.System.User + " x", "root x"}) {
-		t.Errorf("accepted: %v", h.store.by)
+	if by := h.acceptedBy(); !slices.Equal(by, []string{"root native:x", store.System.User + " native:x"}) {
+		t.Errorf("accepted: %v", by)
 	}
 }
 

@@ -1,4 +1,4 @@
-package extension
+package extensions
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 // TestExamples runs the examples of the page, as they stand there.
 func TestExamples(t *testing.T) {
-	page, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../../mcp/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
