@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"nize/bots/phrases"
@@ -87,6 +88,18 @@ func (c *Commands) Names(by store.Caller) []string {
 		}
 	}
 	return names
+}
+
+// maxShown bounds how many lines of a kind an answer has.
+const maxShown = 12
+
+// FirstLines returns the first lines below a heading and the number of the rest.
+func FirstLines(w phrases.Catalogue, head string, lines []string) string {
+	rest := len(lines) - maxShown
+	if rest > 0 {
+		lines = append(lines[:maxShown:maxShown], w.Say(phrases.AndMore, strconv.Itoa(rest)))
+	}
+	return head + "\n" + strings.Join(lines, "\n")
 }
 
 // Find parses text as a command. If loose is true, as after a mention, only a command with

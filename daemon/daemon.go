@@ -40,6 +40,7 @@ import (
 	"nize/daemon/control"
 	"nize/daemon/credentials"
 	"nize/daemon/documents"
+	"nize/daemon/hooks"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
 	"nize/daemon/metrics"
@@ -52,7 +53,6 @@ import (
 	"nize/llm"
 	"nize/mcp"
 	"nize/mcp/egress"
-	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/native"
 	"nize/mcp/native/chart"
@@ -154,7 +154,7 @@ type Daemon struct {
 	guard        *process.Guard
 	indexer      *indexer.Indexer
 	gateway      *mcp.Gateway
-	hooks        *hook.Set
+	hooks        *hooks.Set
 	mcp          *mcp.Server
 	router       *llm.Router
 	providers    *control.Providers
@@ -300,15 +300,15 @@ func (d *Daemon) wire() {
 	d.groups = people.NewLiveGroups(d.db, d.bots, d.log.With("component", "groups"), d.now)
 	d.directory = &people.Directory{Store: d.db, Memberships: d.groups, Log: d.log}
 	members := &control.ChannelMembers{Store: d.db, Bots: d.bots, Groups: d.groups, Log: d.log}
-	d.hooks = &hook.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
+	d.hooks = &hooks.Set{Store: d.db, Events: d.db, Now: d.db.Now, Spawn: d.guard.Spawn}
 	d.gateway = mcp.New(mcp.Options{
 		Groups: d.groups, Channels: members, Credentials: d.declared,
 		Calls: d.tracer.Calls(d.metrics.Calls(d.db)), Tools: d.db, Policy: principals{d.db}, Learned: d.db, Feed: d.db, Index: ix, Runner: decorated(runners{d.pool, d.programs.servers, d.native}, d.tracer.Runner, d.downTime, d.callProgress),
 		Config: d.config, Log: d.log.With("component", "mcp"), Now: d.db.Now, Owner: owner, Warn: scan.Mixed, Rejected: d.metrics.Rejected,
 		Hooks: []mcp.Hook{
-			d.metrics.MetaTools(hook.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now}),
-			hook.Access{},
-			hook.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
+			d.metrics.MetaTools(hooks.Audit{Events: d.db, Log: d.log.With("component", "audit"), Now: d.now}),
+			hooks.Access{},
+			hooks.Truncate{Bytes: func() int { return store.GetInt(d.config, "", "results.max_bytes") }, Items: maxItems},
 		},
 		Configured: d.hooks, Budgets: d.db, View: d.native.renderers.View,
 	})
@@ -360,7 +360,7 @@ func (d *Daemon) wire() {
 	d.ops.conversations.Handler, home.Cards = d.conversation, d.conversation
 	d.gateway.CallerLeft = d.conversation.Refresh
 	words.Add(bots.CoreCommands(words, bots.Core{Threads: d.db, Claims: d.db, Handler: d.conversation, Calls: d.db, Cards: d.conversation, Claimable: d.claimable})...)
-	words.Add(nouns.List()...)
+	words.Add(d.ops.commands(nouns)...)
 }
 
 // ExitInUse is nized's exit code if the data directory, the address or the control socket

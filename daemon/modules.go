@@ -21,7 +21,7 @@ func (o *operations) modules() []module.Module {
 		{Name: "index", Operations: o.index.Mount},
 		{Name: "indexer", Operations: o.indexer.Mount},
 		{Name: "unmet requests", Operations: o.unmet.Mount},
-		{Name: "hooks", Operations: o.hooks.Mount},
+		o.hooks.Module(),
 		{Name: "connections", Operations: o.serveMCP},
 
 		{Name: "providers", Operations: o.providers.Mount},

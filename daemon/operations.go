@@ -1,12 +1,15 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"nize/bots"
 	"nize/bots/phrases"
 	"nize/bots/terminal"
 	"nize/bots/web"
@@ -24,6 +27,7 @@ import (
 	"nize/daemon/extensions"
 	"nize/daemon/failure"
 	"nize/daemon/fileconfig"
+	"nize/daemon/hooks"
 	"nize/daemon/imports"
 	"nize/daemon/indexer"
 	"nize/daemon/monitor"
@@ -48,7 +52,7 @@ type operations struct {
 	registry   *registry.Registry
 	imports    *imports.Importer
 	tools      *control.Tools
-	hooks      *control.Hooks
+	hooks      *hooks.Hooks
 	index      *control.Index
 	unmet      *control.UnmetRequests
 	indexer    *indexer.Indexer
@@ -141,7 +145,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	o.channels = &control.Channels{Store: d.db, Bots: d.bots, Members: members, Directory: d.directory, Agents: o.agents, Models: o.models, Servers: o.servers, Log: d.log}
 	o.tools = &control.Tools{Store: d.db, Hooks: d.hooks, Budgets: o.budgets, Gateway: d.gateway, Servers: o.servers, Agents: o.agents, Directory: d.directory, PlaceOf: o.channels.PlaceOf, Config: d.config, Now: d.now}
 	o.index = &control.Index{Index: d.indexer.Index, Unusable: d.indexer.Unusable, Servers: o.servers.All}
-	o.hooks = &control.Hooks{Store: d.db, Set: d.hooks, BuiltIn: d.gateway.BuiltinHooks, Servers: o.servers, Directory: d.directory, Config: d.config}
+	o.hooks = &hooks.Hooks{Store: d.db, Set: d.hooks, BuiltIn: d.gateway.BuiltinHooks, Servers: o.servers, Directory: d.directory, Config: d.config}
 	o.groups = &people.Groups{Store: d.db, Directory: d.directory, Live: d.groups, Bots: d.bots, Account: o.bots.Account}
 	o.users = &people.Users{Store: d.db, Directory: d.directory, Groups: o.groups, UndecidablePolicies: d.gateway.Policy.UndecidablePolicies, Now: d.now}
 	o.leavers = &people.Leavers{Store: d.db, Records: d.db, Modules: o.modules(), Users: o.users, Feedback: d.gateway.Feedback}
@@ -217,9 +221,26 @@ func (d *Daemon) newCommands() *commands.Commands {
 	o := d.ops
 	return &commands.Commands{
 		Agents: o.agents, Approvals: o.approvals, Budgets: o.budgets, Channels: o.channels, Conversations: o.conversations, Credentials: o.credentials, Connect: o.connect,
-		Grants: o.grants, Hooks: o.hooks, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, SignIns: o.signin, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
+		Grants: o.grants, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, SignIns: o.signin, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
 		BaseURL: d.baseURL, Now: d.now,
 	}
+}
+
+// commandOrder is the order in which help lists the chat commands within their groups.
+var commandOrder = []string{
+	"tools", "servers", "agent", "model", "streaming", "usage", "approvals", "settings", "channel", "hooks", "credentials", "connect", "tokens", "login", "link", "privacy", "forget",
+}
+
+// commands returns the chat commands of all modules.
+func (o *operations) commands(rest *commands.Commands) []bots.Command {
+	all := rest.List()
+	for _, m := range o.modules() {
+		all = append(all, m.Commands...)
+	}
+	slices.SortFunc(all, func(a, b bots.Command) int {
+		return cmp.Compare(slices.Index(commandOrder, a.Name), slices.Index(commandOrder, b.Name))
+	})
+	return all
 }
 
 // mount registers the operations of all modules; a test finds missing ones.

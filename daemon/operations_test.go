@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"nize/daemon/api"
+	"nize/daemon/commands"
 	"nize/store"
 )
 
@@ -85,5 +88,16 @@ func fill(v reflect.Value) {
 		v.SetUint(1<<63 + 1)
 	case reflect.Float64:
 		v.SetFloat(0.1)
+	}
+}
+
+// TestCommandOrder: help lists every command, in the order that is written down.
+func TestCommandOrder(t *testing.T) {
+	var names []string
+	for _, c := range new(operations).commands(new(commands.Commands)) {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff(commandOrder, names); diff != "" {
+		t.Errorf("the commands are not those of commandOrder (-want +got):\n%s", diff)
 	}
 }

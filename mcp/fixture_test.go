@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	hook "nize/daemon/hooks"
 	"nize/mcp"
-	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/store"
 	"nize/store/database"

@@ -83,7 +83,7 @@ func (inv *Invocation) Allowed() error {
 // *store.CallError of either is passed to the caller. Any other error, a panic or a timeout
 // is a failure of the hook: the call is refused or its result withheld, so that data which
 // a hook removes is never passed on because the hook broke. The implementations are in
-// mcp/hook.
+// daemon/hooks.
 type Hook interface {
 	Ref() store.HookRef
 	Before(ctx context.Context, inv *Invocation) error
@@ -123,7 +123,7 @@ type ReviewHook interface {
 	Review(ctx context.Context, inv *Invocation) error
 }
 
-// ConfiguredHooks provides the hooks that admins and people configure; mcp/hook has the
+// ConfiguredHooks provides the hooks that admins and people configure; daemon/hooks has the
 // real implementation.
 type ConfiguredHooks interface {
 	// For returns the hooks for an invocation, in the order in which they run before it.

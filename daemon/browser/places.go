@@ -15,6 +15,7 @@ import (
 	"nize/daemon/api"
 	"nize/daemon/control"
 	"nize/daemon/credentials"
+	"nize/daemon/hooks"
 	"nize/daemon/mux"
 	"nize/daemon/settings"
 	"nize/daemon/spending"
@@ -29,7 +30,7 @@ type Places struct {
 	Usage       *spending.Usage
 	Budgets     *spending.Budgets
 	Grants      *control.Grants
-	Hooks       *control.Hooks
+	Hooks       *hooks.Hooks
 	Tokens      *control.OwnTokens
 	Credentials *credentials.Credentials
 	// Connect signs in to servers and services; daemon/connect's Connect implements it.

@@ -31,7 +31,7 @@ func choices(w phrases.Catalogue, list []choice, now, command string) string {
 		}
 		lines = append(lines, line)
 	}
-	return strings.TrimSpace(shown(w, "", append(lines, w.Say(phrases.ChooseIt, command))))
+	return strings.TrimSpace(bots.FirstLines(w, "", append(lines, w.Say(phrases.ChooseIt, command))))
 }
 
 // choose changes the conversation of a command; only the person who started it and admins

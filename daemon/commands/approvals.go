@@ -21,5 +21,5 @@ func (cmd *Commands) sayApprovals(ctx context.Context, a bots.Asked) (bots.Answe
 	if len(lines) == 0 {
 		return bots.Said(w.Say(phrases.ApprovalsNone)), nil
 	}
-	return bots.Said(shown(w, w.Say(phrases.ApprovalsHead), lines)), nil
+	return bots.Said(bots.FirstLines(w, w.Say(phrases.ApprovalsHead), lines)), nil
 }

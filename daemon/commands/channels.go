@@ -145,7 +145,7 @@ func (cmd *Commands) showChannel(ctx context.Context, a bots.Asked) (bots.Answer
 	} {
 		lines = append(lines, "- "+w.Say(phrases.SettingLine, l[0], bots.Brief(l[1], 300)))
 	}
-	text := shown(w, w.Say(phrases.ChannelHead), lines)
+	text := bots.FirstLines(w, w.Say(phrases.ChannelHead), lines)
 	if note := cmd.approversNote(w, c.Channel); note != "" {
 		text += "\n" + note
 	}

@@ -7,7 +7,6 @@ package commands
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +32,6 @@ type Commands struct {
 	Credentials   *credentials.Credentials
 	Connect       *connect.Connect
 	Grants        *control.Grants
-	Hooks         *control.Hooks
 	Links         *people.Links
 	Models        *control.Models
 	Servers       *control.Servers
@@ -47,9 +45,6 @@ type Commands struct {
 	BaseURL func() (url string, known bool)
 	Now     func() time.Time
 }
-
-// maxShown bounds how many lines of a kind an answer has.
-const maxShown = 12
 
 // List returns the commands.
 func (cmd *Commands) List() []bots.Command {
@@ -65,7 +60,6 @@ func (cmd *Commands) List() []bots.Command {
 		{Name: "approvals", About: phrases.AboutApprovals, Group: phrases.HelpTools, Run: cmd.sayApprovals},
 		{Name: "settings", Args: "[show|NAME VALUE|revoke ID]", About: phrases.AboutSettings, Group: phrases.HelpYou, Fits: isSetting, Form: settingsForm{cmd}, Most: 2, Run: cmd.saySettings},
 		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Group: phrases.HelpTalk, Fits: isChannelWords, Form: channelForm{cmd}, Most: 2, Here: func(a bots.Asked) bool { return a.At.Shared() }, Run: cmd.sayChannel},
-		{Name: "hooks", Args: "[add NAME TYPE [SERVER] [CONFIG]|remove|on|off NAME]", About: phrases.AboutHooks, Group: phrases.HelpYou, Fits: isHookWords, Most: 5, Run: cmd.sayHooks},
 		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Group: phrases.HelpYou, Fits: maybeCredential, Most: 3, Run: cmd.sayCredentials},
 		{Name: "connect", About: phrases.AboutConnect, Group: phrases.HelpYou, Run: cmd.sayConnect},
 		{Name: "tokens", Args: "[revoke NAME]", About: phrases.AboutTokens, Group: phrases.HelpYou, Fits: isTokenWords, Secret: makesToken, Most: 2, Run: cmd.sayTokens},
@@ -74,15 +68,6 @@ func (cmd *Commands) List() []bots.Command {
 		{Name: "privacy", About: phrases.AboutPrivacy, Group: phrases.HelpYou, Run: cmd.sayPrivacy},
 		{Name: "forget", About: phrases.AboutForget, Group: phrases.HelpTalk, Fits: isForget, Most: 1, Here: bots.InThread, Run: cmd.sayForget},
 	}
-}
-
-// shown returns the first lines below a heading and the number of the rest.
-func shown(w phrases.Catalogue, head string, lines []string) string {
-	rest := len(lines) - maxShown
-	if rest > 0 {
-		lines = append(lines[:maxShown:maxShown], w.Say(phrases.AndMore, strconv.Itoa(rest)))
-	}
-	return head + "\n" + strings.Join(lines, "\n")
 }
 
 // zoneOf returns a person's time zone, UTC if it is unknown.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"nize/bots"
+	"nize/daemon/hooks"
 	"nize/store"
 )
 
@@ -12,6 +13,7 @@ func wordsOf(claimable bool) *bots.Commands {
 	commands := &bots.Commands{}
 	commands.Add(bots.CoreCommands(commands, bots.Core{Claimable: func(store.Surface) bool { return claimable }})...)
 	commands.Add((&Commands{}).List()...)
+	commands.Add((*hooks.Hooks)(nil).Module().Commands...)
 	return commands
 }
 

@@ -99,5 +99,5 @@ func (cmd *Commands) listOwnCredentials(ctx context.Context, a bots.Asked) (bots
 	if len(lines) == 0 {
 		return bots.Said(w.Say(phrases.KeysNone)), nil
 	}
-	return bots.Said(strings.TrimSpace(shown(w, "", lines)) + "\n" + w.Say(phrases.KeysHow)), nil
+	return bots.Said(strings.TrimSpace(bots.FirstLines(w, "", lines)) + "\n" + w.Say(phrases.KeysHow)), nil
 }

@@ -110,7 +110,7 @@ func (cmd *Commands) listMine(ctx context.Context, a bots.Asked) (bots.Answer, e
 	if len(lines) == 0 {
 		return bots.Said(w.Say(phrases.ServersNone)), nil
 	}
-	return bots.Said(strings.TrimSpace(shown(w, "", lines)) + "\n" + w.Say(phrases.ServersChoose)), nil
+	return bots.Said(strings.TrimSpace(bots.FirstLines(w, "", lines)) + "\n" + w.Say(phrases.ServersChoose)), nil
 }
 
 // narrowBy removes servers from a conversation, or adds them again.

@@ -36,13 +36,13 @@ func (cmd *Commands) saySettings(ctx context.Context, a bots.Asked) (bots.Answer
 		for _, s := range cmd.Settings.Own(a.By) {
 			lines = append(lines, "- "+w.Say(phrases.SettingLine, s.Name, cmd.valueText(w, s.Key, a.By.User))+" ("+w.Text(s.Label)+")")
 		}
-		text := shown(w, w.Say(phrases.SettingsHead), lines)
+		text := bots.FirstLines(w, w.Say(phrases.SettingsHead), lines)
 		grants, err := cmd.grantLines(ctx, a)
 		if err != nil {
 			return bots.Answer{}, err
 		}
 		if len(grants) > 0 {
-			text += "\n\n" + shown(w, w.Say(phrases.GrantsHead), grants)
+			text += "\n\n" + bots.FirstLines(w, w.Say(phrases.GrantsHead), grants)
 		}
 		return bots.Said(text), nil
 	}

@@ -102,7 +102,7 @@ func (cmd *Commands) tokenLines(a bots.Asked, own []api.TokenView) string {
 	if len(lines) == 0 {
 		return w.Say(phrases.TokensNone)
 	}
-	return shown(w, w.Say(phrases.TokensHead), lines)
+	return bots.FirstLines(w, w.Say(phrases.TokensHead), lines)
 }
 
 // maxChatTokens bounds the numbers that are appended to a default name.

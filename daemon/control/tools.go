@@ -14,11 +14,11 @@ import (
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp"
-	"nize/mcp/hook"
 	"nize/mcp/index"
 	"nize/mcp/policy"
 	"nize/mcp/view"
 	"nize/store"
+	"nize/store/hooks"
 )
 
 // Tools implements the operations on the tools of all servers.
@@ -28,7 +28,9 @@ type Tools struct {
 		ListTokens(ctx context.Context, user string) ([]store.Token, error)
 		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 	}
-	Hooks   *hook.Set
+	Hooks interface { // nil if there are none
+		Around(user, tool string) []hooks.Hook
+	}
 	Budgets interface {
 		OfTool(ctx context.Context, user, tool string) ([]api.Budget, error)
 	}

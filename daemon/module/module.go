@@ -9,6 +9,7 @@ package module
 import (
 	"context"
 
+	"nize/bots"
 	"nize/daemon/mux"
 	"nize/mcp/native"
 	"nize/store"
@@ -22,6 +23,7 @@ type Module struct {
 	// Operations registers the operations of the control API.
 	Operations func(*mux.Mux)
 	Tools      []native.Tool
+	Commands   []bots.Command // chat commands, on the same operations
 	// Run works until ctx ends. The order of start is written in daemon.Run.
 	Run func(ctx context.Context) error
 	// Erase erases the records of a person, by all ids of theirs, and counts them in f. It is

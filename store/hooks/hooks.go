@@ -1,6 +1,6 @@
 // Package hooks defines the hooks that admins and users configure.
 //
-// mcp/hook runs them, the database stores them and the control API shows them.
+// daemon/hooks runs them, the database stores them and the control API shows them.
 package hooks
 
 import (
@@ -114,7 +114,7 @@ const (
 // toolPattern matches the patterns that MatchTool understands.
 var toolPattern = regexp.MustCompile(`^(\*|[A-Za-z0-9_-]+:[^*\s]*\*?)$`)
 
-// Check returns an error if the hook is invalid; mcp/hook checks the configuration of its
+// Check returns an error if the hook is invalid; daemon/hooks checks the configuration of its
 // type.
 func (h *Hook) Check() error {
 	if err := store.CheckSlug(h.Name); err != nil {

@@ -1,4 +1,4 @@
-package control
+package hooks
 
 import (
 	"bytes"
@@ -11,10 +11,11 @@ import (
 	"strings"
 
 	"nize/daemon/api"
+	"nize/daemon/control"
+	"nize/daemon/module"
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/mcp"
-	"nize/mcp/hook"
 	"nize/mcp/policy"
 	"nize/store"
 	"nize/store/hooks"
@@ -24,15 +25,19 @@ import (
 // around their own.
 type Hooks struct {
 	Store     hooks.Store
-	Set       *hook.Set
+	Set       *Set
 	BuiltIn   func() []store.HookRef // in the order in which they run before a call
-	Servers   *Servers
+	Servers   *control.Servers
 	Directory *people.Directory
 	Config    store.Config
 }
 
-// Mount registers the operations.
-func (h *Hooks) Mount(m *mux.Mux) {
+// Module returns the module.
+func (h *Hooks) Module() module.Module {
+	return module.Module{Name: "hooks", Operations: h.mount, Commands: h.commands()}
+}
+
+func (h *Hooks) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListHooks, h.List)
 	mux.Handle(m, api.AddHook, h.Add)
 	mux.Handle(m, api.RemoveHook, h.Remove)

@@ -1,8 +1,9 @@
-// Package hook implements the hooks that run around uses of meta-tools and calls of tools.
+// Package hooks implements the hooks that run around uses of meta-tools and calls of tools.
 //
 // Audit, access control and the truncation of results are built in and run in that order.
-// The hooks that admins and people configure run within them: see [Set].
-package hook
+// The hooks that admins and people configure run within them: see [Set]. Their types are in
+// store/hooks, and their records in store/record, since they are moved and deleted with people.
+package hooks
 
 import (
 	"bytes"

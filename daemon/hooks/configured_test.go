@@ -1,4 +1,4 @@
-package hook_test
+package hooks
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"nize/mcp"
-	"nize/mcp/hook"
 	"nize/mcp/upstream/process"
 	"nize/store"
 	"nize/store/database/databasetest"
@@ -18,14 +17,14 @@ import (
 
 var root = store.Caller{User: "root", Name: "Root", Role: store.Admin, Surface: store.OnCLI}
 
-func newSet(t *testing.T) (*hook.Set, *time.Time) {
+func newSet(t *testing.T) (*Set, *time.Time) {
 	t.Helper()
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	db := databasetest.Open(t)
-	return &hook.Set{Store: db, Events: db, Now: func() time.Time { return now }, Spawn: process.SpawnDirect}, &now
+	return &Set{Store: db, Events: db, Now: func() time.Time { return now }, Spawn: process.SpawnDirect}, &now
 }
 
-func add(t *testing.T, s *hook.Set, h hooks.Hook) hooks.Hook {
+func add(t *testing.T, s *Set, h hooks.Hook) hooks.Hook {
 	t.Helper()
 	h.Enabled = true
 	if err := h.Check(); err != nil {
@@ -318,7 +317,7 @@ func TestConfigs(t *testing.T) {
 func FuzzRedaction(f *testing.F) {
 	f.Add(`{"a":["b",{"token":"x"}],"c":"\u0041\\\""}`)
 	f.Fuzz(func(t *testing.T, doc string) {
-		s := &hook.Set{Now: time.Now}
+		s := &Set{Now: time.Now}
 		r, err := s.Try(t.Context(), hooks.Hook{Name: "h", Type: hooks.Redaction, Config: json.RawMessage("{}")}, call("a", "b:c", "{}"), json.RawMessage(doc))
 		if err != nil || len(r) != 2 {
 			t.Fatal(r, err)
