@@ -114,7 +114,7 @@ var layers = map[string]layer{
 	"mcp/native":                    {"mcp/policy mcp/view store/credential", "A leaf. Its tools get their dependencies as fields."},
 	"mcp/native/filetext":           {"mcp/native/page", "A leaf: bytes of a file in, text out."},
 	"daemon/documents":              {"daemon/api daemon/module daemon/mux mcp/native mcp/native/filetext store/kv store/project", "A module: documents, their records, their tools and access to them."},
-	"daemon/spending":               {"daemon/api daemon/control daemon/module daemon/mux daemon/people llm mcp/native mcp/policy store/kv store/plan store/project", "A module: plans, budgets, prices and usage."},
+	"daemon/spending":               {"daemon/api daemon/control daemon/module daemon/mux daemon/people daemon/programs llm mcp/native mcp/policy store/kv store/plan store/project", "A module: plans, budgets, prices and usage."},
 	"mcp/native/page":               {"", "A leaf: bytes of a page in, Markdown out."},
 	"mcp/native/web":                {"mcp/native mcp/native/page", "One tool. It gets the guarded HTTP client as a field."},
 	"mcp/egress/egresstest":         {"", "A test for every user of the guarded client."},
@@ -147,7 +147,7 @@ var layers = map[string]layer{
 	"daemon/trace":                  {"store/backoff bots llm mcp", "It observes the interfaces between bots, llm and mcp, and decides nothing."},
 	"daemon/monitor":                {"bots bots/phrases daemon/alert daemon/api daemon/backup daemon/doctor daemon/mux daemon/people mcp mcp/upstream store/database store/oauth store/webhook", "Health of nized. It reads the packages that it reports on."},
 	"daemon/indexer":                {"daemon/api daemon/control daemon/mux llm llm/openai mcp mcp/feature mcp/index mcp/scan mcp/upstream", "It keeps the index of tools equal to the store."},
-	"daemon/credentials":            {"bots daemon/api daemon/control daemon/module daemon/mux daemon/people mcp/policy mcp/upstream mcp/upstream/login store/credential store/kv", "A module: credentials, their declarations, and which value a call has."},
+	"daemon/credentials":            {"bots daemon/api daemon/control daemon/module daemon/mux daemon/people daemon/programs mcp/policy mcp/upstream mcp/upstream/login store/credential store/kv", "A module: credentials, their declarations, and which value a call has."},
 	"daemon/hooks":                  {"bots bots/phrases daemon/api daemon/control daemon/module daemon/mux daemon/people mcp mcp/feature mcp/policy mcp/upstream/process store/hooks store/webhook", "A module: hooks around calls. It starts programs as the pool does."},
 	"daemon/extensions":             {"daemon/api daemon/module mcp/native mcp/policy mcp/schema mcp/upstream/mask mcp/upstream/process mcp/view store/kv store/toolschema", "A module: the operator's programs as native tools, started as the pool starts servers, and their acceptances."},
 	"daemon/imports":                {"daemon/api daemon/control daemon/mcpfile daemon/mux store/backoff", "It turns entries of a file into servers, through the operations on servers."},
@@ -155,9 +155,8 @@ var layers = map[string]layer{
 	"daemon/failure":                {"daemon/api", "It writes errors over HTTP, whatever they are about."},
 	"daemon/mux":                    {"daemon/api", "It serves operations over HTTP, whatever they do."},
 	"daemon/rounds":                 {"daemon/api daemon/failure llm store/project store/follow", "The loop that answers programs. It serves no HTTP, and reaches the gateway through an interface of its own."},
-	"daemon/clientservers":          {"mcp/policy mcp/upstream mcp/upstream/wire store/project", "Servers that programs bring. It keeps their sessions; the gateway decides about calls."},
 	"daemon/openapi":                {"daemon/api daemon/failure", "It describes operations, whatever serves them."},
-	"daemon/programs":               {"daemon/api daemon/failure daemon/openapi daemon/rounds store/eventstream store/project", "Authentication and requests of programs over HTTP. It decides nothing."},
+	"daemon/programs":               {"daemon/api daemon/module daemon/mux daemon/openapi daemon/people daemon/rounds mcp/policy mcp/upstream mcp/upstream/wire store/eventstream store/project", "A module: projects, the HTTP API for programs, and the servers that these bring. Package rounds runs the rounds."},
 	"daemon/fileconfig":             {"daemon/api daemon/control daemon/people daemon/settings llm llm/openai", "It applies the configuration file beyond settings, through the operations that nizectl calls."},
 	"daemon/chatclient":             {"bots daemon/api daemon/control daemon/failure daemon/mux daemon/openapi daemon/rounds daemon/settings store/eventstream store/plan", "Chat clients over HTTP. They call the operations that nizectl calls."},
 	"daemon/browser":                {"bots bots/account bots/outbox bots/phrases bots/web daemon/api daemon/chatclient daemon/control daemon/credentials daemon/failure daemon/hooks daemon/limit daemon/mux daemon/settings store/eventstream daemon/spending", "Requests of the chat page. They call the operations that nizectl and chat clients call."},
@@ -627,7 +626,7 @@ func TestOperationsSeeNoHTTP(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
 		operations := slices.Contains([]string{"daemon/control", "daemon/documents", "daemon/spending", "daemon/credentials", "daemon/extensions", "daemon/fileconfig", "daemon/people", "daemon/settings", "daemon/backup", "daemon/monitor", "daemon/commands", "daemon/imports", "daemon/indexer"}, s.pkg)
-		operations = operations || s.pkg == "daemon/hooks" && slices.Contains(s.imports(), "nize/daemon/api") // webhooks are in files of their own
+		operations = operations || slices.Contains([]string{"daemon/hooks", "daemon/programs"}, s.pkg) && slices.Contains(s.imports(), "nize/daemon/mux") // other files of these serve HTTP, or call webhooks
 		if operations && !s.test && slices.Contains(s.imports(), "net/http") {
 			t.Errorf("%s imports net/http: package mux decodes requests before they get here", s.path)
 		}

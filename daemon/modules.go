@@ -35,7 +35,7 @@ func (o *operations) modules() []module.Module {
 		{Name: "tokens", Operations: o.tokens.Mount},
 		o.credentials.Module(),
 		{Name: "connect", Operations: o.connect.Mount},
-		{Name: "projects", Operations: o.projects.Mount},
+		o.projects.Module(),
 		{Name: "approvals", Operations: o.approvals.Mount},
 		{Name: "asks", Operations: o.asks.Mount},
 		{Name: "grants", Operations: o.grants.Mount},

@@ -33,6 +33,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/daemon/mux"
 	"nize/daemon/people"
+	"nize/daemon/programs"
 	"nize/daemon/registry"
 	"nize/daemon/settings"
 	"nize/daemon/signin"
@@ -72,7 +73,7 @@ type operations struct {
 	credentials *credentials.Credentials
 	connect     *connect.Connect
 	views       *views.Views
-	projects    *control.Projects
+	projects    *programs.Projects
 	documents   *documents.Documents
 	approvals   *control.Approvals
 	asks        *asks.Asks
@@ -123,7 +124,7 @@ func (d *Daemon) newOperations(at *terminal.Platform, page *web.Platform, member
 	d.monitor = d.newMonitor(o.extensions)
 	o.agents = &control.Agents{CheckPattern: d.native.CheckPattern, Store: guarded(d.db), Router: d.router, Directory: d.directory, Now: d.now}
 	o.documents = d.native.documents
-	o.projects = &control.Projects{Store: d.db, Directory: d.directory, Documents: o.documents, Now: d.now}
+	o.projects = &programs.Projects{Store: d.db, Directory: d.directory, Documents: o.documents, Now: d.now}
 	o.usage = &spending.Usage{Store: d.db, Directory: d.directory, Projects: o.projects}
 	o.budgets = &spending.Budgets{Store: d.db, Users: d.db, Directory: d.directory, Projects: o.projects, Config: d.config, Providers: o.providers, Servers: d.db, Now: d.now}
 	o.plans = &spending.Plans{DB: d.db, Budgets: o.budgets, Config: d.config, Now: d.now}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"nize/daemon/api"
-	"nize/daemon/clientservers"
 	"nize/daemon/openapi"
 	"nize/daemon/programs"
 	"nize/daemon/rounds"
@@ -33,7 +32,7 @@ type programsParts struct {
 	config  store.Config
 	now     func() time.Time
 	log     *slog.Logger
-	servers *clientservers.Pool
+	servers *programs.ServerPool
 	agent   *llm.Agent
 	rounds  *rounds.Engine
 }
@@ -88,9 +87,9 @@ func (d programsParts) routes(count func(string, context.CancelFunc) (func(), er
 }
 
 // newServers returns the pool for servers that programs bring.
-func (d programsParts) newServers(gate upstream.Gate, traceparent func(context.Context) string) *clientservers.Pool {
+func (d programsParts) newServers(gate upstream.Gate, traceparent func(context.Context) string) *programs.ServerPool {
 	outside := outsideOf(d.config, callTime, 30*time.Second) // kept between the steps of a round
-	return clientservers.New(clientservers.Options{Store: d.db, Credentials: d.db, Now: d.now, Log: d.log.With("component", "temporary"),
+	return programs.NewServerPool(programs.ServerOptions{Store: d.db, Credentials: d.db, Now: d.now, Log: d.log.With("component", "temporary"),
 		Upstream: upstream.Options{Gate: gate, Base: outside, Version: api.Version, Traceparent: traceparent}})
 }
 

@@ -25,6 +25,7 @@ import (
 	"nize/daemon/module"
 	"nize/daemon/mux"
 	"nize/daemon/people"
+	"nize/daemon/programs"
 	"nize/mcp/policy"
 	"nize/mcp/upstream"
 	"nize/store"
@@ -41,7 +42,7 @@ type Options struct {
 	Servers   *control.Servers
 	Pool      *upstream.Pool
 	Directory *people.Directory
-	Projects  *control.Projects
+	Projects  *programs.Projects
 	Bots      *bots.Registry
 	// Logins signs in to services that don't use keys.
 	Logins interface {

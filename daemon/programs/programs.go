@@ -2,7 +2,9 @@
 // key or a member's token.
 //
 // They can use what a chat can. Their operations and the documentation of these are in
-// operations.go. An error is {"error":{"type","message","param"}}; the message names the
+// operations.go, the operations on projects in projects.go, and the MCP servers that programs
+// bring with their requests in servers.go. Package rounds runs their rounds. The records are in
+// store/record, since they are deleted with budgets and calls. An error is {"error":{"type","message","param"}}; the message names the
 // field.
 package programs
 

@@ -12,6 +12,7 @@ import (
 	"nize/daemon/control"
 	"nize/daemon/mux"
 	"nize/daemon/people"
+	"nize/daemon/programs"
 	"nize/mcp/policy"
 	"nize/store"
 	"nize/store/project"
@@ -23,7 +24,7 @@ type Budgets struct {
 	Store     store.Budgets
 	Users     store.Users
 	Directory *people.Directory
-	Projects  *control.Projects
+	Projects  *programs.Projects
 	Config    store.Config
 	Providers *control.Providers
 	Servers   interface {

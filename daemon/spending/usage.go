@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"nize/daemon/api"
-	"nize/daemon/control"
 	"nize/daemon/mux"
 	"nize/daemon/people"
+	"nize/daemon/programs"
 	"nize/store"
 	"nize/store/project"
 )
@@ -23,7 +23,7 @@ type Usage struct {
 		ListModels(ctx context.Context) ([]store.ModelName, error)
 	}
 	Directory *people.Directory
-	Projects  *control.Projects
+	Projects  *programs.Projects
 }
 
 // Mount registers the operations.

@@ -1,4 +1,4 @@
-package control
+package programs
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nize/daemon/api"
+	"nize/daemon/module"
 	"nize/daemon/mux"
 	"nize/daemon/people"
 	"nize/store"
@@ -26,8 +27,12 @@ type Projects struct {
 	Now func() time.Time
 }
 
-// Mount registers the operations.
-func (p *Projects) Mount(m *mux.Mux) {
+// Module returns the module.
+func (p *Projects) Module() module.Module {
+	return module.Module{Name: "projects", Operations: p.mount}
+}
+
+func (p *Projects) mount(m *mux.Mux) {
 	mux.Handle(m, api.ListProjects, p.List)
 	mux.Handle(m, api.AddProject, p.Add)
 	mux.Handle(m, api.GetProject, p.Get)

@@ -1,4 +1,4 @@
-package clientservers
+package programs
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 var errReadOnly = errors.New("temporary servers can only be created by requests")
 
 // servers are the records of open servers.
-type servers struct{ p *Pool }
+type servers struct{ p *ServerPool }
 
 func (s servers) GetServer(_ context.Context, name string) (store.Server, error) {
 	if one := s.p.get(name); one != nil {
@@ -32,7 +32,7 @@ func (s servers) PutServer(context.Context, store.Caller, store.Server, uint64) 
 func (s servers) DeleteServer(context.Context, store.Caller, string) error { return errReadOnly }
 
 // tools are the tools that they list.
-type tools struct{ p *Pool }
+type tools struct{ p *ServerPool }
 
 func (t tools) ListTools(_ context.Context, name string) ([]store.Tool, error) {
 	s := t.p.get(name)
@@ -67,7 +67,7 @@ func (t tools) PutTools(ctx context.Context, _ store.Caller, name string, list [
 func (t tools) AcceptTool(context.Context, store.Caller, string, string) error { return errReadOnly }
 
 // credentials are the values of headers, by header name.
-type credentials struct{ p *Pool }
+type credentials struct{ p *ServerPool }
 
 func (c credentials) GetCredential(ctx context.Context, key store.CredentialKey) (none store.Credential, err error) {
 	s := c.p.get(key.Service)

@@ -1,18 +1,4 @@
-// Package clientservers manages the MCP servers that programs bring with their requests.
-//
-// A server is identified by its project, label, URL and headers: requests with the same
-// ones share a session, which ends when it has not been used for a while. It is contacted
-// through a separate pool, over a client with egress checks, since a program chooses the
-// address.
-//
-// Its tools are accepted as they were first listed. If a definition changes, the tool is
-// held from then on, and the next request for the server gets a new generation of it, under
-// a new name. Pending calls stay with the generation for which they were proposed. Exactly
-// what was proposed is therefore what runs, by the same checks as for registered servers.
-//
-// A generation's definition is stored, sealed, beside the database's rounds: a call that is
-// still pending after a restart, or after its session has ended, finds it there.
-package clientservers
+package programs
 
 import (
 	"context"
@@ -46,20 +32,34 @@ const (
 	maxCalls  = 32               // concurrent calls per server
 )
 
-// Options are a pool's dependencies. Store and Upstream are required.
-type Options struct {
+// ServerOptions are a pool's dependencies. Store and Upstream are required.
+type ServerOptions struct {
 	Store       project.Servers
 	Credentials store.Credentials
 	// Upstream configures the pool of sessions; its servers, tools and credentials are set
-	// by New.
+	// by NewServerPool.
 	Upstream upstream.Options
 	Now      func() time.Time
 	Log      *slog.Logger
 }
 
-// Pool manages temporary servers. It is safe for concurrent use.
-type Pool struct {
-	opt    Options
+// ServerPool manages the MCP servers that programs bring with their requests. It is safe for
+// concurrent use.
+//
+// A server is identified by its project, label, URL and headers: requests with the same
+// ones share a session, which ends when it has not been used for a while. It is contacted
+// through a separate pool, over a client with egress checks, since a program chooses the
+// address.
+//
+// Its tools are accepted as they were first listed. If a definition changes, the tool is
+// held from then on, and the next request for the server gets a new generation of it, under
+// a new name. Pending calls stay with the generation for which they were proposed. Exactly
+// what was proposed is therefore what runs, by the same checks as for registered servers.
+//
+// A generation's definition is stored, sealed, beside the database's rounds: a call that is
+// still pending after a restart, or after its session has ended, finds it there.
+type ServerPool struct {
+	opt    ServerOptions
 	pool   *upstream.Pool
 	secret [32]byte // keys the fingerprints, which are computed from secrets
 
@@ -70,7 +70,7 @@ type Pool struct {
 
 // server is one generation of a server.
 type server struct {
-	pool        *Pool
+	pool        *ServerPool
 	fingerprint [32]byte
 	project     string
 	given       project.Server
@@ -87,9 +87,9 @@ type server struct {
 	users  int // calls and lists in progress
 }
 
-// New returns a Pool.
-func New(opt Options) *Pool {
-	p := &Pool{opt: opt, byName: map[string]*server{}, newest: map[[32]byte]*server{}}
+// NewServerPool returns a Pool.
+func NewServerPool(opt ServerOptions) *ServerPool {
+	p := &ServerPool{opt: opt, byName: map[string]*server{}, newest: map[[32]byte]*server{}}
 	_, _ = rand.Read(p.secret[:]) // it never fails
 	up := opt.Upstream
 	up.Servers, up.Tools, up.Credentials, up.Members, up.OnTools, up.Known = servers{p}, tools{p}, credentials{p}, nil, nil, nil
@@ -109,10 +109,10 @@ func (g withoutIcons) Pin(server store.Server, instructions string, tool store.T
 }
 
 // Close ends all sessions.
-func (p *Pool) Close(ctx context.Context) error { return p.pool.Close(ctx) }
+func (p *ServerPool) Close(ctx context.Context) error { return p.pool.Close(ctx) }
 
 // Keep closes unused servers periodically, until ctx ends.
-func (p *Pool) Keep(ctx context.Context) error {
+func (p *ServerPool) Keep(ctx context.Context) error {
 	tick := time.NewTicker(idleTime / 10)
 	defer tick.Stop()
 	for {
@@ -127,7 +127,7 @@ func (p *Pool) Keep(ctx context.Context) error {
 
 // Open returns a server's tools for a project, except held ones. It returns a
 // [*project.NoCredentialError] if a credential is missing.
-func (p *Pool) Open(ctx context.Context, of project.Project, given project.Server) (listed []store.Tool, err error) {
+func (p *ServerPool) Open(ctx context.Context, of project.Project, given project.Server) (listed []store.Tool, err error) {
 	for _, name := range slices.Sorted(maps.Keys(given.Headers)) {
 		if h := given.Headers[name]; h.SecretKey != "" {
 			if _, err := p.opt.Credentials.GetCredential(ctx, given.CredentialKey(of.ID, h)); errors.Is(err, store.ErrNotFound) {
@@ -172,14 +172,14 @@ func belowRoot(given project.Server) project.Server {
 }
 
 // isOpen reports whether a server has a session that was listed.
-func (p *Pool) isOpen(of string, given project.Server) bool {
+func (p *ServerPool) isOpen(of string, given project.Server) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.newest[p.fingerprint(of, given)] != nil
 }
 
 // list returns the tools of a server, from a new generation if one has changed.
-func (p *Pool) list(ctx context.Context, of string, given project.Server) (listed []store.Tool, err error) {
+func (p *ServerPool) list(ctx context.Context, of string, given project.Server) (listed []store.Tool, err error) {
 	for range 2 {
 		s, err := p.generation(of, given)
 		if err != nil {
@@ -209,7 +209,7 @@ func (e *openError) Error() string { return e.text }
 func (e *openError) Unwrap() error { return e.cause }
 
 // fingerprint identifies a server. It is keyed, because it is computed from secrets.
-func (p *Pool) fingerprint(of string, given project.Server) (sum [32]byte) {
+func (p *ServerPool) fingerprint(of string, given project.Server) (sum [32]byte) {
 	h := hmac.New(sha256.New, p.secret[:])
 	part := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
 	part(of)
@@ -229,7 +229,7 @@ var errFull = fmt.Errorf("%d servers of programs are in use, which is the limit;
 
 // generation returns the newest generation of a server, a new one if there is none, and
 // counts the caller as a user of it.
-func (p *Pool) generation(of string, given project.Server) (*server, error) {
+func (p *ServerPool) generation(of string, given project.Server) (*server, error) {
 	mark := p.fingerprint(of, given)
 	use := func() (*server, bool) {
 		p.mu.Lock()
@@ -256,7 +256,7 @@ func (p *Pool) generation(of string, given project.Server) (*server, error) {
 	return nil, errFull
 }
 
-func (p *Pool) newServer(of string, given project.Server, name string) *server {
+func (p *ServerPool) newServer(of string, given project.Server, name string) *server {
 	headers := make(map[string]store.Value, len(given.Headers))
 	for h := range given.Headers {
 		headers[h] = store.Value{SecretKey: h}
@@ -266,7 +266,7 @@ func (p *Pool) newServer(of string, given project.Server, name string) *server {
 }
 
 // retire makes the next request create a new generation.
-func (p *Pool) retire(s *server) {
+func (p *ServerPool) retire(s *server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.newest[s.fingerprint] == s {
@@ -275,18 +275,18 @@ func (p *Pool) retire(s *server) {
 }
 
 // closeIdle closes servers that are not in use and were last used before a time.
-func (p *Pool) closeIdle(ctx context.Context, before time.Time) {
+func (p *ServerPool) closeIdle(ctx context.Context, before time.Time) {
 	p.close(ctx, func(s *server) bool { return !s.used.After(before) })
 }
 
 // closeUnlisted closes a server that was never reached, so that it isn't reconnected.
-func (p *Pool) closeUnlisted(ctx context.Context, failed *server) {
+func (p *ServerPool) closeUnlisted(ctx context.Context, failed *server) {
 	p.close(ctx, func(s *server) bool { return s == failed && s.byID == nil })
 }
 
 // close closes the sessions of unused servers and drops them; their stored definitions
 // stay.
-func (p *Pool) close(ctx context.Context, which func(*server) bool) {
+func (p *ServerPool) close(ctx context.Context, which func(*server) bool) {
 	var closed []string
 	p.mu.Lock()
 	for name, s := range p.byName {
@@ -309,7 +309,7 @@ func (p *Pool) close(ctx context.Context, which func(*server) bool) {
 }
 
 // get returns an open server; nil if there is none.
-func (p *Pool) get(name string) *server {
+func (p *ServerPool) get(name string) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.byName[name]
@@ -317,7 +317,7 @@ func (p *Pool) get(name string) *server {
 
 // find returns a server by its name, restored from its stored definition if it was closed;
 // nil if there is none.
-func (p *Pool) find(name string) *server {
+func (p *ServerPool) find(name string) *server {
 	s := p.get(name)
 	if s != nil || !policy.IsTemporary(name) {
 		return s
@@ -345,7 +345,7 @@ func (p *Pool) find(name string) *server {
 }
 
 // FindTool returns a tool by its id.
-func (p *Pool) FindTool(id string) (*policy.Tool, bool) {
+func (p *ServerPool) FindTool(id string) (*policy.Tool, bool) {
 	name, _, _ := store.SplitToolID(id)
 	s := p.find(name)
 	if s == nil {
@@ -362,7 +362,7 @@ func (s *server) tool(id string) (*policy.Tool, bool) {
 }
 
 // FindServer returns the record of a server.
-func (p *Pool) FindServer(name string) (*store.Server, bool) {
+func (p *ServerPool) FindServer(name string) (*store.Server, bool) {
 	s := p.find(name)
 	if s == nil {
 		return nil, false
@@ -371,7 +371,7 @@ func (p *Pool) FindServer(name string) (*store.Server, bool) {
 }
 
 // Run runs a call of a temporary server's tool; it implements mcp.Runner.
-func (p *Pool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
+func (p *ServerPool) Run(ctx context.Context, by store.Caller, c *store.Call, progress store.ProgressFunc) (*store.Result, error) {
 	for s := p.find(c.Server); s != nil; s = p.find(c.Server) {
 		s.begin()
 		defer s.end()
@@ -478,7 +478,7 @@ func (s *server) save(ctx context.Context) error {
 	return s.pool.opt.Store.PutTemporaryServer(ctx, s.project, s.record.Name, raw)
 }
 
-func (p *Pool) restore(name string, raw json.RawMessage) (*server, error) {
+func (p *ServerPool) restore(name string, raw json.RawMessage) (*server, error) {
 	var k kept
 	if err := json.Unmarshal(raw, &k); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package clientservers
+package programs
 
 import (
 	"context"
@@ -68,20 +68,20 @@ func (gate) Pin(_ store.Server, _ string, t store.Tool) (string, []string) {
 	return t.Name + "=" + t.Description, nil
 }
 
-func newPool(t *testing.T, m *memory, now *time.Time) *Pool {
-	p := New(Options{Store: m, Credentials: m, Now: func() time.Time { return *now }, Log: slog.New(slog.DiscardHandler), Upstream: upstream.Options{Gate: gate{}}})
+func newPool(t *testing.T, m *memory, now *time.Time) *ServerPool {
+	p := NewServerPool(ServerOptions{Store: m, Credentials: m, Now: func() time.Time { return *now }, Log: slog.New(slog.DiscardHandler), Upstream: upstream.Options{Gate: gate{}}})
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
 
-func TestPool(t *testing.T) {
+func TestServerPool(t *testing.T) {
 	up := mcptest.New(t, mcptest.Options{Tools: []mcptest.Tool{{Name: "echo", Description: "one"}}})
 	url, now := up.HTTP(), time.Now()
 	m := &memory{records: map[string]json.RawMessage{}, creds: map[store.CredentialKey]store.Credential{}}
 	p := newPool(t, m, &now)
 	sales, ops := project.Project{ID: "p1"}, project.Project{ID: "p2"}
 	given := project.Server{Label: "Up", Slug: "up", URL: url, Headers: map[string]project.Header{"X-Key": {Text: store.NewSecret("a-long-secret")}}}
-	open := func(p *Pool, of project.Project, s project.Server) store.Tool {
+	open := func(p *ServerPool, of project.Project, s project.Server) store.Tool {
 		t.Helper()
 		list, err := p.Open(t.Context(), of, s)
 		if err != nil || len(list) != 1 || list[0].State != store.ToolAccepted {
@@ -119,7 +119,7 @@ func TestPool(t *testing.T) {
 	if tool, ok := p.FindTool(first.ID()); !ok || tool.State == store.ToolAccepted {
 		t.Errorf("the old generation: %+v", tool)
 	}
-	call := func(p *Pool, tool store.Tool) error {
+	call := func(p *ServerPool, tool store.Tool) error {
 		_, err := p.Run(t.Context(), store.Caller{User: sales.Caller().User}, &store.Call{ID: store.NewID(now), Server: tool.Server, Tool: tool.Name, Pin: tool.Pin, Args: json.RawMessage(`{}`)}, nil)
 		return err
 	}
@@ -140,7 +140,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 	p.mu.Unlock()
-	for _, p := range []*Pool{p, newPool(t, m, &now)} {
+	for _, p := range []*ServerPool{p, newPool(t, m, &now)} {
 		if tool, ok := p.FindTool(second.ID()); !ok || tool.State != store.ToolAccepted || !tool.Record.SharedWith(sales.Caller(), nil) || tool.Record.SharedWith(ops.Caller(), nil) {
 			t.Errorf("found again: %+v", tool)
 		}
