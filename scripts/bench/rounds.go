@@ -38,7 +38,11 @@ func (b *bench) programRounds(ctx context.Context) (err error) {
 	defer up.kill()
 	model := httptest.NewServer(http.HandlerFunc(answerRound))
 	defer model.Close()
-	d, err := b.startNized(ctx, "rounds")
+	// All conversations connect at the same moment, from one address. By default nized closes
+	// an address's connections beyond 128 that haven't authenticated yet, oldest first, so
+	// some would end with EOF before nized had read their key.
+	most := strconv.Itoa(talks)
+	d, err := b.startNized(ctx, "rounds", "NIZE_HTTP_MAX_UNAUTHENTICATED="+most, "NIZE_HTTP_MAX_PER_ADDRESS="+most)
 	if err != nil {
 		return err
 	}
