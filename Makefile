@@ -78,7 +78,7 @@ fuzz: ## fuzz every decoder for FUZZTIME (5s) each
 release: ## build the release files in dist/, reproducibly (VERSION=x.y.z; KEY=FILE signs with minisign)
 	@cd scripts/release && CGO_ENABLED=0 $(GO) run . -version "$(or $(VERSION),$(shell git describe --tags --abbrev=0 2>/dev/null | sed s/^v//))" -out "$(CURDIR)/dist" $(if $(KEY),-key "$(abspath $(KEY))")
 
-nightly: ## run the long forms of all checks, for hours (ONLY="race fuzz torture asks failover older upgrade eval bench pictures container release")
+nightly: ## run the long forms of all checks, for hours (ONLY="race fuzz torture compacting asks failover older upgrade eval bench pictures container release")
 	@.ci/nightly
 
 clean: ## remove all build results

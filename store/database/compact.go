@@ -187,12 +187,16 @@ func (d *DB) Surplus() (s Surplus) {
 	return s
 }
 
-// CompactIfHalfFree compacts the file if more than half of it is free.
+// CompactIfHalfFree compacts the file if more than half of it is free. It leaves that to the
+// next call while the file is being compacted, copied or checked.
 func (d *DB) CompactIfHalfFree(ctx context.Context) (c Compacted, done bool, err error) {
 	if d.Surplus() == (Surplus{}) {
 		return c, false, nil
 	}
 	c, err = d.Compact(ctx, store.System, false, nil)
+	if errors.Is(err, bolt.ErrRunning) {
+		return c, false, nil
+	}
 	return c, err == nil, err
 }
 

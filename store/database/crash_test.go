@@ -2,8 +2,10 @@ package database
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,11 +13,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"nize/store"
+	"nize/store/commit"
 	"nize/store/kv/bolt"
 )
+
+var kills = flag.Int("kills", 0, "how often TestKillCompactingItself kills")
 
 // child is what a test binary does that was started by a test of this file.
 func child(role, dir string) int {
@@ -53,6 +59,17 @@ func child(role, dir string) int {
 				return 2
 			}
 			fmt.Println("compacted")
+		}
+	case "half":
+		d, err := openAt(ctx, dir, Options{})
+		if err != nil {
+			fmt.Println(err)
+			return 2
+		}
+		go writeForEver(ctx, d)
+		if err := wasteForEver(ctx, d); err != nil {
+			fmt.Println(err)
+			return 2
 		}
 	case "erase":
 		d, err := openAt(ctx, dir, Options{})
@@ -99,6 +116,53 @@ func writeForEver(ctx context.Context, d *DB) {
 	}
 }
 
+// The keys in the bucket examples of a child whose file is compacted because half of it is
+// free: some stay, and others come and go. Each has a value of a mebibyte.
+const (
+	stays  = 24
+	wasted = 56 // with the others more than leastCompacted
+)
+
+func mebibyte(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1<<20) }
+
+// wasteForEver leaves most of the file free, and compacts it as the hourly retention does.
+func wasteForEver(ctx context.Context, d *DB) error {
+	if err := putMany(ctx, d, "stays", stays); err != nil {
+		return err
+	}
+	for {
+		if err := waste(ctx, d); err != nil {
+			return err
+		}
+		for range 2 { // pages are free once their readers have ended
+			_, done, err := d.CompactIfHalfFree(ctx)
+			if err != nil {
+				return err
+			}
+			if done {
+				fmt.Println("compacted")
+			}
+		}
+	}
+}
+
+func putMany(ctx context.Context, d *DB, name string, n int) error {
+	for i := range n {
+		err := d.Write(ctx, "filling", func(t *commit.Tx) error { return t.Put("examples", fmt.Append(nil, name, i), mebibyte(i)) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func waste(ctx context.Context, d *DB) error {
+	if err := putMany(ctx, d, "wasted", wasted); err != nil {
+		return err
+	}
+	return d.Write(ctx, "emptying", func(t *commit.Tx) error { return t.DeletePrefix("examples", []byte("wasted")) })
+}
+
 func startChild(t *testing.T, role, dir string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -128,16 +192,73 @@ func TestKillCompacting(t *testing.T) {
 	t.Logf("compacted %d times before a kill, and interrupted %d times", compacted, unfinished)
 }
 
+// TestKillCompactingItself is TestKill for a process whose file is compacted by itself, since
+// most of it is free. Each kill comes during that, or just after. In the end the space is
+// given back.
+func TestKillCompactingItself(t *testing.T) {
+	rounds := 3
+	if *kills > 0 {
+		rounds = *kills
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "nize.db")
+	compacted, unfinished := killIn(t, dir, "half", rounds)
+	t.Logf("compacted %d times before a kill, and interrupted %d times", compacted, unfinished)
+	d := openTest(t, dir, Options{})
+	if err := waste(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for d.Surplus() != (Surplus{}) {
+		var several sync.WaitGroup
+		for range 4 { // only one compacts it, which is no error of the others
+			several.Go(func() {
+				if _, _, err := d.CompactIfHalfFree(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		several.Wait()
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 2*stays<<20 {
+		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+	}
+	err = d.Read(t.Context(), "comparing", func(tx *commit.Tx) error {
+		for i := range stays {
+			if !bytes.Equal(tx.Get("examples", fmt.Append(nil, "stays", i)), mebibyte(i)) {
+				t.Errorf("value %d is lost or was changed", i)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // kill kills children some times, and returns how often they compacted the database, and how
 // many left an unfinished copy.
 func kill(t *testing.T, role string, rounds int) (compacted, unfinished int) {
-	dir, ctx := t.TempDir(), t.Context()
+	return killIn(t, t.TempDir(), role, rounds)
+}
+
+func killIn(t *testing.T, dir, role string, rounds int) (compacted, unfinished int) {
+	ctx := t.Context()
 	path := filepath.Join(dir, "nize.db")
 	for round := range rounds {
 		cmd, out := startChild(t, role, dir)
 		var lines []string
 		scan := bufio.NewScanner(out)
-		for n := 1 + rand.IntN(150); len(lines) < n && scan.Scan(); {
+		if role == "half" { // wait for the copy
+			for _, err := os.Stat(path + ".compact"); err != nil && scan.Scan(); _, err = os.Stat(path + ".compact") {
+				lines = append(lines, scan.Text())
+			}
+			for range rand.IntN(200) {
+				scan.Scan()
+				lines = append(lines, scan.Text())
+			}
+		}
+		for n := 1 + rand.IntN(150); role != "half" && len(lines) < n && scan.Scan(); {
 			lines = append(lines, scan.Text())
 		}
 		if err := cmd.Process.Kill(); err != nil {
