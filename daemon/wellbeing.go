@@ -14,6 +14,7 @@ import (
 	"nize/daemon/monitor"
 	"nize/llm"
 	"nize/store"
+	"nize/store/kv"
 	"nize/store/printable"
 )
 
@@ -76,6 +77,9 @@ func (d *Daemon) daemonFacts(f *doctor.Facts) {
 	}
 	f.KeyID, f.KeyFromEnv, f.WasClean, f.Behind = d.db.KeyID(), d.opt.Env("NIZE_MASTER_KEY") != "", d.db.WasClean(), d.db.Health().LaggingThreads
 	f.Unchecked = d.db.Unchecked()
+	if err := d.db.Broken(); err != nil {
+		f.Broken, f.Damaged = store.ErrText(err), errors.Is(err, kv.ErrDamaged)
+	}
 	s := d.db.Surplus()
 	f.Surplus = doctor.Surplus{Size: uint64(s.Size), Free: uint64(s.Free), Needs: uint64(s.Needs)}
 	if by, err := d.dir.ClockApart(); err != nil {
@@ -124,6 +128,9 @@ func (d *Daemon) daemonStatus(ctx context.Context, s *api.Status) {
 		if _, err := d.dir.ClockApart(); err != nil {
 			s.Warnings = append(s.Warnings, err.Error())
 		}
+	}
+	if err := d.db.Broken(); err != nil {
+		s.Warnings = append(s.Warnings, "nothing can be stored until nized is restarted, and calls that must be recorded don't run: nizectl doctor")
 	}
 	if errors.Is(d.db.Healthy(), store.ErrDiskFull) {
 		s.Warnings = append(s.Warnings, "the disk is full: calls that must be recorded don't run; free space: df -h "+printable.ShellWord(d.opt.DataDir))

@@ -99,6 +99,7 @@ type Incidents interface {
 	NoteDelivery(ctx context.Context, by Caller, id string, d Delivery) error
 	// ListIncidents returns incidents, newest first unless q sets another order.
 	ListIncidents(ctx context.Context, q IncidentQuery) ([]Incident, error)
-	// CountIncidents returns the number of active incidents. It reads no records.
-	CountIncidents(ctx context.Context) (int, error)
+	// CountIncidents returns the number of active incidents, and of those whose message is
+	// due. It reads no records.
+	CountIncidents(ctx context.Context) (active, due int, err error)
 }

@@ -196,6 +196,8 @@ type Calls interface {
 	// CountWaiting returns how many calls wait for a person: the user's own, and all. It
 	// reads no records.
 	CountWaiting(ctx context.Context, user string) (own, all int, err error)
+	// CountRunning returns how many calls are running. It reads no records.
+	CountRunning(ctx context.Context) (int, error)
 }
 
 // Threads stores conversations.
@@ -247,6 +249,8 @@ type Inbox interface {
 	Done(ctx context.Context, id string) error
 	// Pending returns the accepted items that are not done, oldest first.
 	Pending(ctx context.Context) ([]Item, error)
+	// CountPending returns how many items Pending would return. It reads no records.
+	CountPending(ctx context.Context) (int, error)
 }
 
 // Feed is the commit-ordered stream of changes.

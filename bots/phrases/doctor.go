@@ -20,6 +20,8 @@ var findings = map[Key]string{
 	"data directory %s is accessible to its owner only":                                                   "数据目录 %s 只有其所有者可以访问",
 	"%s; the older nized still works with it":                                                             "%s；旧版 nized 继续使用该数据库",
 	"the database on %s does not respond: calls that must be recorded don't run":                          "%s 上的数据库没有应答：必须记录的操作都不会运行",
+	"calls that must be recorded don't run: %s":                                                           "必须记录的操作都不会运行：%s",
+	"nothing can be stored until nized is restarted, and calls that must be recorded don't run: %s":       "在重新启动 nized 之前无法存储任何内容，必须记录的操作都不会运行：%s",
 	"the database is on %s (%s) and responds in %s":                                                       "数据库在 %s（%s）上，应答需 %s",
 	"the database on %s is slow to reach: a round trip takes %s, and each commit takes several":           "数据库在 %s 上，距离较远：一次往返需 %s，而每次提交需要多次往返",
 	"the database %s was removed while nized is running; nothing is lost until nized stops":               "nized 运行期间，数据库 %s 消失了；在它停止之前不会丢失任何内容",

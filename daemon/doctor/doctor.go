@@ -32,8 +32,10 @@ type Facts struct {
 
 	KeyID      string
 	KeyFromEnv bool
-	WasClean   bool // the last daemon closed its database
-	Unchecked  bool // it didn't, and a part of the database is still being checked
+	WasClean   bool   // the last daemon closed its database
+	Unchecked  bool   // it didn't, and a part of the database is still being checked
+	Broken     string // why nothing can be stored until a restart, or ""
+	Damaged    bool   // and that is because the database is damaged
 	Behind     time.Duration
 	Apart      time.Duration // how far this clock is ahead of the database server's
 	ApartText  string        // why that prevents this node from taking over, or ""

@@ -90,6 +90,9 @@ func TestGolden(t *testing.T) {
 	gone.Alerts.Error, gone.Backup.Last = "invalid secret of the webhook", at.Add(-100*time.Hour)
 	checking := well()
 	checking.WasClean, checking.Unchecked = false, true
+	broken, damaged := well(), well()
+	broken.Broken = "the database cannot be written any more, restart nized: sync /var/lib/nize/nize.db: input/output error"
+	damaged.Broken, damaged.Damaged = "the database is damaged, so nothing more is stored: damaged record: page 7 is referenced twice", true
 	surplus := well()
 	surplus.Surplus = Surplus{Size: 90 << 30, Free: 50 << 30, Needs: surplus.Disk.Free + 1}
 	served, far, silent := well(), well(), ill()
@@ -102,7 +105,7 @@ func TestGolden(t *testing.T) {
 	fresh.UID, fresh.Login = 0, "root"
 	closed := offline(Facts{Files: Files{Dir: File{Path: "/var/lib/nize", Error: "permission denied"}, Socket: File{Path: "/run/nize/nized.sock", Error: "permission denied"}}})
 	for name, f := range map[string]Facts{
-		"well": well(), "ill": ill(), "checking": checking, "surplus": surplus, "unsafe": unsafe, "fresh": fresh, "gone": gone, "served": served, "far": far, "silent": silent,
+		"well": well(), "ill": ill(), "checking": checking, "broken": broken, "damaged": damaged, "surplus": surplus, "unsafe": unsafe, "fresh": fresh, "gone": gone, "served": served, "far": far, "silent": silent,
 		"offline": offline(ill()), "offline-nokey": nokey, "offline-closed": closed, "offline-nothing": {Files: Files{Dir: File{Path: "/d"}, Database: File{Path: "/d/nize.db"}, Key: File{Path: "/d/nize.key"}, Socket: File{Path: "/d/nized.sock"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -177,6 +177,10 @@ func database(f Facts) []api.Finding {
 		}
 	}
 	switch server := f.Files.Server; {
+	case f.Damaged:
+		return problem(store.Textf("calls that must be recorded don't run: %s", f.Broken), "nizectl restore FILE # the newest backup")
+	case f.Broken != "":
+		return problem(store.Textf("nothing can be stored until nized is restarted, and calls that must be recorded don't run: %s", f.Broken), "journalctl -k -e # for errors of the disk; then: systemctl restart nized")
 	case server != "" && f.Files.Silent:
 		return problem(store.Textf("the database on %s does not respond: calls that must be recorded don't run", server), "systemctl status postgresql # where it runs")
 	case server != "" && f.Files.RoundTrip > farAway:

@@ -133,7 +133,7 @@ func (d *Doctor) tokens(ctx context.Context, f *doctor.Facts) error {
 
 func (d *Doctor) incidents(ctx context.Context, f *doctor.Facts) error {
 	var err error
-	if f.Active, err = d.Monitor.Store.CountIncidents(ctx); err != nil {
+	if f.Active, _, err = d.Monitor.Store.CountIncidents(ctx); err != nil {
 		return err
 	}
 	told, err := d.Monitor.Store.ListIncidents(ctx, store.IncidentQuery{Kinds: []string{alert.Migration, alert.Backup, alert.AuditFailed}})

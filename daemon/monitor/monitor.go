@@ -25,7 +25,7 @@ type Store interface {
 	ListTools(ctx context.Context, server string) ([]store.Tool, error)
 	ExpiringTokens(ctx context.Context, by time.Time) ([]store.Token, error)
 	ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
-	CountIncidents(ctx context.Context) (int, error)
+	CountIncidents(ctx context.Context) (active, due int, err error)
 	ListBudgets(ctx context.Context) ([]store.BudgetState, error)
 	NearlyUsedDefaults(ctx context.Context, userDaily int64) ([]store.BudgetState, error)
 }

@@ -17,10 +17,10 @@ import (
 // Status implements the operation that returns the daemon's status.
 type Status struct {
 	Store interface {
-		ListCalls(ctx context.Context, q store.CallQuery) ([]store.Call, error)
 		CountWaiting(ctx context.Context, user string) (own, all int, err error)
-		ListIncidents(ctx context.Context, q store.IncidentQuery) ([]store.Incident, error)
-		Pending(ctx context.Context) ([]store.Item, error)
+		CountRunning(ctx context.Context) (int, error)
+		CountIncidents(ctx context.Context) (active, due int, err error)
+		CountPending(ctx context.Context) (int, error)
 		Health() database.Health
 	}
 	// Ping queries the database server; served is false if there is none.
@@ -83,30 +83,29 @@ func (o *Status) Show(ctx context.Context, by store.Caller, _ api.Empty) (s api.
 	if by.IsAdmin() {
 		s.Warnings = append(s.Warnings, o.Watched()...)
 	}
-	_, waiting, err := o.Store.CountWaiting(ctx, by.User)
-	if err != nil {
+	if _, s.Pending, err = o.Store.CountWaiting(ctx, by.User); err != nil {
 		return s, fmt.Errorf("counting waiting calls: %w", err)
 	}
-	running, err := o.Store.ListCalls(ctx, store.CallQuery{States: []store.State{store.Running}, Limit: 10_000})
-	if err != nil {
+	if s.Running, err = o.Store.CountRunning(ctx); err != nil {
 		return s, fmt.Errorf("counting running calls: %w", err)
 	}
-	inbox, err := o.Store.Pending(ctx)
+	inbox, err := o.Store.CountPending(ctx)
 	if err != nil {
 		return s, fmt.Errorf("counting messages: %w", err)
 	}
-	s.Pending, s.Running = waiting, len(running)
-	incidents, err := o.Alerts.Incidents(ctx, by, store.IncidentQuery{})
+	incidents, due, err := o.Store.CountIncidents(ctx)
 	if err != nil {
 		return s, err
 	}
-	s.Incidents = len(incidents)
-	due, err := o.Store.ListIncidents(ctx, store.IncidentQuery{Due: true})
-	if err != nil {
-		return s, fmt.Errorf("counting alerts: %w", err)
+	if s.Incidents = incidents; incidents > 0 && !by.IsAdmin() { // others see those that concern them
+		mine, err := o.Alerts.Incidents(ctx, by, store.IncidentQuery{})
+		if err != nil {
+			return s, err
+		}
+		s.Incidents = len(mine)
 	}
 	s.Database.LastBackup = o.Runs.LastBackup(ctx)
-	s.Queues = []api.Queue{{Name: "inbox", Depth: len(inbox)}, {Name: "writer", Depth: health.Waiting}, {Name: "feed", Depth: health.Lag}, {Name: "alerts", Depth: len(due)}}
+	s.Queues = []api.Queue{{Name: "inbox", Depth: inbox}, {Name: "writer", Depth: health.Waiting}, {Name: "feed", Depth: health.Lag}, {Name: "alerts", Depth: due}}
 	return s, nil
 }
 

@@ -186,6 +186,19 @@ func (t *Tx) EachIn(bucket string, r kv.Range, do func(k, v []byte) error) (err 
 	return cmp.Or(err, failed)
 }
 
+// Count returns the number of keys that start with prefix. A remote engine counts them itself.
+func (t *Tx) Count(bucket string, prefix []byte) (n int, err error) {
+	if e, ok := t.Raw.(interface {
+		Count(bucket string, prefix []byte) (int, error)
+	}); ok {
+		return e.Count(bucket, prefix)
+	}
+	for range t.Scan(bucket, kv.Range{Prefix: prefix}) {
+		n++
+	}
+	return n, nil
+}
+
 // Keys returns copies of up to limit keys that start with prefix (0 is all).
 func (t *Tx) Keys(bucket string, prefix []byte, limit int) [][]byte {
 	var out [][]byte

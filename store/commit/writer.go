@@ -518,12 +518,26 @@ func (d *writer) failed(err error) error {
 	// false success.
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.broken = fmt.Errorf("the database cannot be written any more, restart nized: %w", err)
+	d.broken = unwritable(err)
 	if errors.Is(err, kv.ErrTaken) {
 		d.broken = store.Mark(fmt.Errorf("nothing can be stored here: %w", err), store.ErrNotOpen)
 	}
 	d.room.Broadcast()
 	return d.broken
+}
+
+func unwritable(err error) error {
+	return fmt.Errorf("the database cannot be written any more, restart nized: %w", err)
+}
+
+// Broken returns why nothing can be stored until a restart, or nil: an error of the disk,
+// damage, or another process that took the database over. Unlike [writer.Healthy] it omits
+// conditions that end by themselves.
+func (d *writer) Broken() error {
+	if err := d.Healthy(); !waits(err) {
+		return err
+	}
+	return nil
 }
 
 // noteOutage schedules a change that reports that the database is available again.
@@ -569,6 +583,11 @@ func (d *writer) Healthy() error {
 	defer d.mu.Unlock()
 	if d.broken != nil {
 		return d.broken
+	}
+	if d.db.file != nil {
+		if err := d.db.file.Failed(); err != nil { // the next commit finds it
+			return unwritable(err)
+		}
 	}
 	if d.full == nil && !d.db.current() {
 		return store.ErrNoDatabase

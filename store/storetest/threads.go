@@ -114,6 +114,7 @@ func inbox(e *env) {
 	}
 	e.reopen()
 	list := must(e.Pending(ctx))(e)
+	e.same(must(e.CountPending(ctx))(e), len(list))
 	e.same(len(list), 40)
 	if !slices.IsSortedFunc(list, func(a, b store.Item) int { return a.At.Compare(b.At) }) {
 		e.Fatal("not by age")

@@ -159,6 +159,14 @@ func openFile(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 // true for a new file.
 func (f *File) WasClean() bool { return f.clean }
 
+// Failed returns why nothing more can be written durably, or nil.
+func (f *File) Failed() error {
+	if failed := f.failed.Load(); failed != nil {
+		return *failed
+	}
+	return nil
+}
+
 // Close implements [kv.Engine].
 func (f *File) Close(clean bool) error {
 	f.closing.Store(true)

@@ -373,6 +373,23 @@ func (t *transaction) Range(bucket string, r kv.Range, do func(k, v []byte) bool
 	}
 }
 
+// Count returns the number of keys that start with prefix.
+func (t *transaction) Count(bucket string, prefix []byte) (n int, err error) {
+	if err := errors.Join(t.err, t.send()); err != nil {
+		return 0, err
+	}
+	some, args := "select count(*) from nize_key where bucket = $1 and key >= $2", []any{bucket, notNil(prefix)}
+	if end := kv.End(kv.Range{Prefix: prefix}); end != nil {
+		some, args = some+" and key < $3", append(args, end)
+	}
+	results := t.ask(some, args)
+	err = errors.Join(results.QueryRow().Scan(&n), results.Close())
+	if t.err != nil { // it could not begin
+		return 0, t.err
+	}
+	return n, t.fail(err)
+}
+
 // rows reads up to the limit, and the entries of r.Record in the same message; cut reports
 // that it stopped earlier, at the limit of bytes in memory.
 func (t *transaction) rows(bucket string, r kv.Range) (keys, values [][]byte, cut bool, err error) {

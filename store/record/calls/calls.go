@@ -189,6 +189,18 @@ type found struct {
 	v  []byte
 }
 
+// CountRunning implements [store.Calls].
+func (d Calls) CountRunning(ctx context.Context) (n int, err error) {
+	if err := d.db.CatchUp(ctx); err != nil && d.db.Broken() == nil { // otherwise count what is committed
+		return 0, err
+	}
+	err = d.db.Read(ctx, "counting running calls", func(t *commit.Tx) (err error) {
+		n, err = t.Count("calls_by", []byte(stateKey(store.Running)))
+		return err
+	})
+	return n, err
+}
+
 // waitingList is the cache key of the list of waiting calls. It has the aliases, since they
 // determine [store.Call.By].
 type waitingList struct{ aliases any }

@@ -149,33 +149,34 @@ func (d Incidents) ListIncidents(ctx context.Context, q store.IncidentQuery) (li
 			}
 			return nil
 		}
-		if len(q.Kinds) > 0 {
-			list, err = incidentsOf(t, q)
+		if len(q.Kinds) > 0 || !q.All {
+			list, err = activeIncidents(t, q)
 			return err
 		}
-		for _, v := range t.Scan("incidents", kv.Range{Prefix: []byte("i"), Reverse: true}) {
-			if len(list) == q.Limit {
-				break
-			}
+		for _, v := range t.Scan("incidents", kv.Range{Prefix: []byte("i"), Reverse: true, Limit: q.Limit}) {
 			r, err := commit.DecodeJSON[record.Incident](v)
 			if err != nil {
 				return err
 			}
-			i := r.Value()
-			if q.All || i.Active() {
-				list = append(list, i)
-			}
+			list = append(list, r.Value())
 		}
 		return nil
 	})
 	return list, err
 }
 
-// incidentsOf returns the active incidents of some kinds, newest first.
-func incidentsOf(t *commit.Tx, q store.IncidentQuery) (list []store.Incident, err error) {
-	var ids []string
+// activeIncidents returns the active incidents, of some kinds or of all, newest first.
+func activeIncidents(t *commit.Tx, q store.IncidentQuery) (list []store.Incident, err error) {
+	prefixes := [][]byte{[]byte("a")}
+	if len(q.Kinds) > 0 {
+		prefixes = nil
+	}
 	for _, kind := range q.Kinds {
-		for _, id := range t.Scan("incidents", kv.Range{Prefix: append([]byte("a"), commit.Key(kind, "")...)}) {
+		prefixes = append(prefixes, append([]byte("a"), commit.Key(kind, "")...))
+	}
+	var ids []string
+	for _, prefix := range prefixes {
+		for _, id := range t.Scan("incidents", kv.Range{Prefix: prefix}) {
 			ids = append(ids, string(id))
 		}
 	}
@@ -192,15 +193,14 @@ func incidentsOf(t *commit.Tx, q store.IncidentQuery) (list []store.Incident, er
 }
 
 // CountIncidents implements [store.Incidents].
-func (d Incidents) CountIncidents(ctx context.Context) (n int, err error) {
-	err = d.db.Read(ctx, "counting incidents", func(t *commit.Tx) error {
-		n = 0
-		for range t.Scan("incidents", kv.Range{Prefix: []byte("a")}) {
-			n++
+func (d Incidents) CountIncidents(ctx context.Context) (active, due int, err error) {
+	err = d.db.Read(ctx, "counting incidents", func(t *commit.Tx) (err error) {
+		if active, err = t.Count("incidents", []byte("a")); err == nil {
+			due, err = t.Count("incidents", []byte("d"))
 		}
-		return nil
+		return err
 	})
-	return n, err
+	return active, due, err
 }
 
 // PruneIncidents deletes a chunk of the incidents that ended before a time.

@@ -109,6 +109,15 @@ func (d Threads) Done(ctx context.Context, id string) error {
 	})
 }
 
+// CountPending implements [store.Inbox].
+func (d Threads) CountPending(ctx context.Context) (n int, err error) {
+	err = d.db.Read(ctx, "counting the inbox", func(t *commit.Tx) (err error) {
+		n, err = t.Count("inbox", nil)
+		return err
+	})
+	return n, err
+}
+
 // Pending implements [store.Inbox].
 func (d Threads) Pending(ctx context.Context) (list []store.Item, err error) {
 	err = d.db.Read(ctx, "reading the inbox", func(t *commit.Tx) error {
