@@ -61,6 +61,9 @@ func (t *Table) Text(columns ...int) *Table {
 // leastText is the minimum width of a shortened column.
 const leastText = 12
 
+// mostLines is about how many lines a cell of text takes below its row.
+const mostLines = 4
+
 // mostPadding is the maximum column width in a pipe; a longer cell exceeds it.
 const mostPadding = 60
 
@@ -145,8 +148,12 @@ func (t *Table) Print(empty string) {
 		t.a.Line("%s", strings.TrimRight(line.String(), " "))
 		var rest []string
 		for i := first; i < len(row) && n > 0; i++ {
-			if row[i] != "" && row[i] != "-" {
-				rest = append(rest, strings.ToLower(t.rows[0][i])+": "+row[i])
+			cell := row[i]
+			if slices.Contains(t.cut, i) {
+				cell = display.ShortenWords(cell, mostLines*t.a.Columns(), "…")
+			}
+			if cell != "" && cell != "-" {
+				rest = append(rest, strings.ToLower(t.rows[0][i])+": "+cell)
 			}
 		}
 		if len(rest) > 0 {

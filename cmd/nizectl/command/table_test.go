@@ -119,6 +119,20 @@ func TestWhen(t *testing.T) {
 	}
 }
 
+// On a narrow terminal the arguments of a call, which may be pages of text, take a few
+// lines of a list.
+func TestTableShortensBelowARow(t *testing.T) {
+	var out strings.Builder
+	a := &App{Out: bufio.NewWriter(&out), OutTTY: true, Env: func(string) string { return "dumb" }, Columns: func() int { return 40 }}
+	table := a.Table("ID", "ARGUMENTS").Text(1)
+	table.Row(strings.Repeat("x", 36), strings.Repeat("a line of many ", 300))
+	table.Print("")
+	a.Out.Flush()
+	if lines := strings.Count(out.String(), "\n"); lines > 2+mostLines+1 || !strings.Contains(out.String(), "arguments: a line") || !strings.HasSuffix(out.String(), "…\n") {
+		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}
+
 // A long cell does not widen the rows without one, where no terminal cuts it.
 func TestTableInAPipe(t *testing.T) {
 	var out strings.Builder
