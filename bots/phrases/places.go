@@ -38,7 +38,7 @@ var places = map[Key]string{
 	"Day":                                       "日期",
 	"Cost":                                      "费用",
 	"Theme":                                     "主题",
-	"the page in the browser is light or dark; auto is as the browser's system is": "浏览器页面是浅色还是深色；auto 表示跟随系统",
+	"light or dark pages in the browser; auto follows the system": "浏览器页面是浅色还是深色；auto 表示跟随系统",
 	"All":               "全部",
 	"All is in order.":  "一切正常。",
 	"An admin said so.": "这是管理员设定的。",
