@@ -349,6 +349,8 @@ type sessionsView struct {
 	Out, All                  store.Text
 	Next                      string // start of the next page; "" on the last
 	Older                     store.Text
+	Home                      string // the chat page; "" if there is none
+	Back                      store.Text
 }
 
 // Lists returns all lists, for the template.
@@ -379,6 +381,9 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request, by store.C
 		Clients: list{Head: store.Textf("Clients that you signed in to")},
 		Tokens:  list{Head: store.Textf("Tokens")},
 		Next:    next, Older: store.Textf("Older ones"),
+	}
+	if home := s.landing(w, r); home != "/login" {
+		v.Home, v.Back = home, store.Textf("Go back to %s", "nize")
 	}
 	if before == "" && next == "" { // otherwise it may be on another page
 		v.Clients.None, v.Tokens.None = store.Textf("None."), store.Textf("None.")
