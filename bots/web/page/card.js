@@ -1,7 +1,7 @@
 // @ts-check
 // The card of a call: what it would do, completely, and the buttons that decide. A press
 // carries the digest of what was on the screen. The page decides nothing: nize does, once.
-import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { html } from './html.js'
 import { get, post } from './api.js'
 import { CallDetails } from './call.js'
@@ -76,6 +76,27 @@ export function Card({ card, words, mine, changed }) {
   return html`<${OpenCard} key=${card.digest} card=${card} words=${words} mine=${mine} changed=${changed} />`
 }
 
+/**
+ * Moves the focus into a panel that a press has opened, and back to the panel's button
+ * when it is closed: the pressed button is not there any more, and what is typed next
+ * would go to the page's shortcuts.
+ * @param {{current: HTMLElement|null}} card
+ * @param {string} panel the name of the open one, '' for none
+ */
+function usePanelFocus(card, panel) {
+  const before = useRef(panel)
+  useLayoutEffect(() => {
+    if (panel === before.current) return
+    const to = panel ? ':is(.edit-form, .panel) :is(input, textarea, select), .edit-json textarea' : before.current === 'edit' ? '.opens-edit' : '.menu-button'
+    before.current = panel
+    const found = /** @type {HTMLElement|null|undefined} */ (card.current?.querySelector(to))
+    found?.focus()
+  }, [panel])
+}
+
+/** Calls decided by a press on this page whose line isn't drawn yet. @type {Set<string>} */
+const pressed = new Set()
+
 /** Descriptions of standing answers given here, by call. @type {Map<string, string>} */
 const kept = new Map()
 /** @type {Set<() => void>} */
@@ -103,6 +124,8 @@ function OpenCard({ card, words, mine, changed }) {
   const [reason, setReason] = useState('')
   const [more, setMore] = useState(false)
   const together = useStep(card, seen, mine)
+  const root = useRef(/** @type {HTMLElement|null} */ (null))
+  usePanelFocus(root, panel?.name ?? '')
   const head = 'card-' + card.call
   const path = 'approvals/' + encodeURIComponent(card.call)
   /**
@@ -115,6 +138,7 @@ function OpenCard({ card, words, mine, changed }) {
     setBusy(true)
     setProblem('')
     setFields([])
+    pressed.add(card.call)
     try {
       const done = await post(path, decision)
       if (done.kept) {
@@ -122,6 +146,7 @@ function OpenCard({ card, words, mine, changed }) {
         keptListeners.forEach((listen) => listen())
       }
     } catch (/** @type {any} */ err) {
+      pressed.delete(card.call)
       setProblem(wordsOf(err))
       setFields(err.fields ?? [])
       if (err.card) changed?.(err.card)
@@ -146,6 +171,8 @@ function OpenCard({ card, words, mine, changed }) {
     }
   }
   const close = () => { setPanel(null); setProblem(''); setFields([]) }
+  /** Escape closes a panel, but not a form, whose contents would be lost. @param {KeyboardEvent} e */
+  const key = (e) => { if (e.key === 'Escape' && panel && panel.name !== 'edit' && !e.isComposing) close() }
   const off = !seen || busy
   const unread = mine && !panel && !seen && above > 0
   const toTop = () => top.current?.scrollIntoView({ block: 'start' })
@@ -164,13 +191,13 @@ function OpenCard({ card, words, mine, changed }) {
     { label: t('Never'), act: () => open('deny', 'standing') },
   ]
   const details = { label: t('Details'), act: () => setMore(!more), first: true }
-  return html`<article class="card" aria-labelledby=${head} data-call=${card.call}>
+  return html`<article class="card" ref=${root} aria-labelledby=${head} data-call=${card.call} onKeyDown=${key}>
     <header class="card-head" ref=${top}><h3 id=${head}>${words.headline}</h3><span class=${'badge ' + (card.effect ?? '')}>${words.badge}</span>${words.name ? html`<small>${words.name}</small>` : ''}</header>
     ${(words.warnings ?? []).map((/** @type {string} */ w) => html`<p class="warning">${w}</p>`)}
     ${panel?.name === 'edit' && card.question ? html`<${Arguments} words=${words} />` : ''}
     ${panel?.name === 'edit' ? html`<${panel.part} question=${!!card.question} call=${card.call} args=${words.args} schema=${panel.view.schema ?? ''} off=${off} problem=${problem} fields=${fields} close=${close}
       run=${(/** @type {Event} */ e, /** @type {string} */ args) => decide(e, `{"verb":"edit","digest":${JSON.stringify(card.digest)},"args":${args}}`)} />` : html`<${Arguments} words=${words} />`}
-    <p class="dim">${[...(words.origin ?? []), words.until].filter(Boolean).join(' · ')}</p>
+    <p class="dim">${[...(words.origin ?? []), words.until].filter(Boolean).join(' · ')}${mine && !card.question ? html` · <button type="button" class="quiet details" aria-expanded=${more} onClick=${details.act}>${t('Details')}</button>` : ''}</p>
     ${words.rules?.length ? html`<p class="dim">${words.rules.join(' · ')}</p>` : ''}
     ${more ? html`<pre class="more" tabindex="0" role="group" aria-label=${t('Details')}>${(words.more ?? []).join('\n')}</pre>` : ''}
     ${problem && panel?.name !== 'edit' ? html`<p class="problem" role="alert">${problem}</p>` : ''}
@@ -186,14 +213,14 @@ function OpenCard({ card, words, mine, changed }) {
     </div>` : ''}
     ${unread ? html`<p class="unread" id=${head + '-unread'}><button type="button" class="quiet" onClick=${toTop}>${above > 1 ? t('Scroll up: {n} lines not seen yet', { n: above }) : t('Scroll up: one line not seen yet')}</button></p>` : ''}
     <div ref=${end} class="buttons">${card.question ? panel ? '' : html`
-      ${card.question.url ? html`<a class="run button" href=${card.question.url} target="_blank" rel="noopener noreferrer" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => off ? e.preventDefault() : press('approve')(e)}>${t('Open {host}', { host: new URL(card.question.url).host })}</a>` : html`<button type="button" class="run" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => off ? undefined : hasFields(card.question.schema) ? open('edit', 'edit') : press('approve')(e)}>${t('Answer')}</button>`}
+      ${card.question.url ? html`<a class="run button" href=${card.question.url} target="_blank" rel="noopener noreferrer" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => off ? e.preventDefault() : press('approve')(e)}>${t('Open {host}', { host: new URL(card.question.url).host })}</a>` : html`<button type="button" class="run opens-edit" aria-disabled=${off} onClick=${(/** @type {Event} */ e) => off ? undefined : hasFields(card.question.schema) ? open('edit', 'edit') : press('approve')(e)}>${t('Answer')}</button>`}
       <button type="button" aria-disabled=${busy} onClick=${press('deny')}>${t('Decline')}</button>
       <button type="button" aria-disabled=${busy} onClick=${press('cancel')}>${t('Cancel')}</button>
       <button type="button" class="quiet" aria-expanded=${more} onClick=${details.act}>${t('Details')}</button>` : mine && !panel ? html`
       <button type="button" class="run" aria-disabled=${off} aria-describedby=${unread ? head + '-unread' : undefined} onClick=${press('approve')}>${t('Run')}</button>
       ${all ? html`<button type="button" aria-disabled=${off || !together.ready} aria-describedby=${together.ready ? undefined : `card-${firstOf}-all`} onClick=${(/** @type {Event} */ e) => together.ready && press('run_all', { cards: together.cards })(e)}>${t('Run all {n}', { n: all })}</button>` : ''}
       <button type="button" aria-disabled=${busy} onClick=${press('cancel')}>${t('Decline')}</button>
-      ${words.args_head && words.args ? '' : html`<button type="button" aria-disabled=${busy} onClick=${() => open('edit', 'edit')}>${t('Edit')}</button>`}
+      ${words.args_head && words.args ? '' : html`<button type="button" class="opens-edit" aria-disabled=${busy} onClick=${() => open('edit', 'edit')}>${t('Edit')}</button>`}
       <${Menu} label=${t('More')} entries=${[...entries, details]} />
       ${all && !together.ready && firstOf === card.call ? html`<p class="dim" id=${head + '-all'}>${t('All of them run together once each card was on the screen, whole.')}</p>` : ''}` : ''}
       ${mine || card.question ? '' : html`<p class="dim">${t('Others decide about this call.')}</p>
@@ -218,6 +245,10 @@ function SettledCard({ card, words }) {
     listen() // the answer may have been stored after the first draw
     return () => { keptListeners.delete(listen) }
   }, [])
+  const line = useRef(/** @type {HTMLElement|null} */ (null))
+  useLayoutEffect(() => { // the pressed button is not there any more
+    if (pressed.delete(card.call) && (!document.activeElement || document.activeElement === document.body)) line.current?.focus({ preventScroll: true })
+  }, [])
   const s = words.settled
   /** @param {Event} e */
   const again = (e) => {
@@ -226,7 +257,7 @@ function SettledCard({ card, words }) {
     post('approvals/' + encodeURIComponent(card.call), { verb: card.redo, digest: card.digest }).then(() => setProblem(''), (err) => setProblem(wordsOf(err))).finally(() => { busy.current = false })
   }
   return html`<div class=${'tool settled ' + (['failed', 'lost', 'expired'].includes(card.state) ? 'failed' : card.state)} data-call=${card.call} data-state=${card.state}>
-    <button type="button" class="tool-line" aria-expanded=${shows} onClick=${() => setOpen(!shows)}><span class="state-mark" aria-hidden="true">${over.includes(card.state) ? marks[card.state] : html`<span class="spinner"></span>`}</span><span class="tool-name">${s.what}</span>${[s.state, s.who, s.took].filter(Boolean).map((part) => html` <span class="part-of">${part}</span>`)}</button>
+    <button type="button" ref=${line} class="tool-line" aria-expanded=${shows} onClick=${() => setOpen(!shows)}><span class="state-mark" aria-hidden="true">${over.includes(card.state) ? marks[card.state] : html`<span class="spinner"></span>`}</span><span class="tool-name">${s.what}</span>${[s.state, s.who, s.took].filter(Boolean).map((part) => html` <span class="part-of">${part}</span>`)}</button>
     ${kept.has(card.call) ? html`<p class="dim" role="status">${kept.get(card.call)}</p>` : ''}
     ${card.redo ? html`<button type="button" class="redo" onClick=${again}>${card.redo === 'retry' ? t('Retry') : t('Ask again')}</button>` : ''}
     ${problem ? html`<p class="problem" role="alert">${problem}</p>` : ''}

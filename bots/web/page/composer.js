@@ -90,9 +90,12 @@ export function Composer({ thread, state, closed, children, last, held, written,
   }
   /** @param {ClipboardEvent} e */
   const paste = (e) => {
-    if (!e.clipboardData?.files.length) return
+    const files = [...e.clipboardData?.files ?? []]
+    const pasted = e.clipboardData?.getData('text/plain') ?? ''
+    const inField = new TextEncoder().encode(text + pasted).length <= longest
+    if (!files.length && inField) return
     e.preventDefault()
-    add([...e.clipboardData.files])
+    add(files.length ? files : [new File([pasted], 'pasted.txt', { type: 'text/plain' })]) // it is too long for the field
   }
   return html`<form class=${'composer' + (over ? ' over' : '')} onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); go() }}>
     ${children}

@@ -8,6 +8,14 @@ import { t } from './words.js'
 const writing = (at) => at instanceof HTMLElement && (at.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(at.tagName))
 
 /**
+ * Moves the focus to the message field, once the page shows it: the person asked for a
+ * new conversation. A touch screen would open its keyboard over the suggestions.
+ */
+export function write() {
+  if (matchMedia('(hover: hover)').matches) requestAnimationFrame(() => setTimeout(() => document.getElementById('message')?.focus()))
+}
+
+/**
  * @param {object} props
  * @param {(path: string) => void} props.go
  */
@@ -16,11 +24,14 @@ export function Keys({ go }) {
   useEffect(() => {
     /** @param {KeyboardEvent} e */
     const press = (e) => {
-      if (writing(e.target) || e.ctrlKey || e.metaKey || e.altKey) return
+      if (writing(e.target) || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return
       if (e.key === '?') dialog.current?.showModal()
       else if (e.key === '/') document.getElementById('message')?.focus()
       else if (e.key === 's') document.getElementById('search')?.focus()
-      else if (e.key === 'n') go('/app/')
+      else if (e.key === 'n') {
+        go('/app/')
+        write()
+      }
       else if (e.key === 'w') go('/app/approvals')
       else return
       e.preventDefault()

@@ -52,12 +52,16 @@ export function Log({ conversation, tick, earlier, again, acts, changed }) {
     v.scrollTop = v.scrollHeight
     top.current = v.scrollTop
   }
+  /** Keeps the view at the end, but never moves a form in which the reader writes. */
+  const follow = () => {
+    if (follows.current && !document.activeElement?.closest('.log :is(.edit, .panel, .rewrite)')) toEnd()
+  }
   useLayoutEffect(() => {
     const v = view.current
     if (v && kept.current !== null) {
       v.scrollTop = v.scrollHeight - kept.current
       kept.current = null
-    } else if (follows.current) toEnd()
+    } else follow()
   }, [tick])
   useLayoutEffect(() => {
     follows.current = true
@@ -65,7 +69,7 @@ export function Log({ conversation, tick, earlier, again, acts, changed }) {
   }, [conversation])
   useEffect(() => {
     if (!view.current?.lastElementChild) return
-    const grown = new ResizeObserver(() => follows.current && toEnd()) // for example when a picture was loaded or code highlighted
+    const grown = new ResizeObserver(follow) // for example when a picture was loaded or code highlighted
     grown.observe(view.current.lastElementChild)
     return () => grown.disconnect()
   }, [])
@@ -87,7 +91,7 @@ export function Log({ conversation, tick, earlier, again, acts, changed }) {
         ${conversation.more ? html`<p class="earlier"><button type="button" class="quiet" onClick=${before}>${t('Show what was said before')}</button></p>` : ''}
         ${grouped(conversation.messages).map((group, i, all) => [begins(group, all[i - 1]) ? html`<div key=${'who/' + (group[0].turn ?? group[0].id)} class="who">${mark()}</div>` : '', html`<${Shown} key=${group[0].turn ?? group[0].id} group=${group} thread=${conversation.id} waiting=${conversation.waiting} again=${again} acts=${acts} changed=${changed} viewed=${group[0].kind === 'images' && conversation.messages.some((m) => m.view && m.call === group[0].call)} asked=${group[0].kind === 'text' ? askedFor(all, i) : undefined} ends=${endsAt(all, i, conversation.state)} />`])}
         ${acts && conversation.state === 'idle' && cutShort(conversation) ? html`<p class="go-on"><button type="button" onClick=${acts.goOn}>${icon('play')}${t('Continue')}</button></p>` : ''}
-        ${conversation.state === 'working' && !writes(conversation.messages) ? html`${conversation.messages[conversation.messages.length - 1]?.kind === 'person' ? html`<div class="who">${mark()}</div>` : ''}<p class="working dim"><span class="spinner" aria-hidden="true"></span>${t('working…')}</p>` : ''}
+        ${conversation.state === 'working' && !writes(conversation.messages) ? html`${conversation.messages.findLast((m) => !m.failed)?.kind === 'person' ? html`<div class="who">${mark()}</div>` : ''}<p class="working dim"><span class="spinner" aria-hidden="true"></span>${t('working…')}</p>` : ''}
       </div>
     </div>
     ${atEnd ? '' : html`<button type="button" class="latest" onClick=${() => { follows.current = true; setAtEnd(true); toEnd() }}>${t('Latest')}${icon('arrow-down')}</button>`}
@@ -96,7 +100,7 @@ export function Log({ conversation, tick, earlier, again, acts, changed }) {
 
 /** @param {Message[]} messages whether something visible is already moving */
 function writes(messages) {
-  const last = messages[messages.length - 1]
+  const last = messages.findLast((m) => !m.failed)
   return last && !last.final && (last.kind === 'text' || last.kind === 'tool' && last.tool.state === 'running')
 }
 

@@ -7,6 +7,7 @@ import { Question } from './dialog.js'
 import { forgetDraft } from './drafts.js'
 import { Avatar, icon, mark } from './icon.js'
 import { placesOf } from './places.js'
+import { write } from './keys.js'
 import { Notifications } from './notify.js'
 import { daysAgo, t, time } from './words.js'
 
@@ -30,9 +31,10 @@ export function Sidebar({ threads, current, waiting, place, me, go }) {
       go(path)
     },
   })
+  const begin = { ...to('/app/'), onClick: (/** @type {MouseEvent} */ e) => { to('/app/').onClick(e); if (e.defaultPrevented) write() } }
   return html`<nav class="sidebar" aria-label=${t('Conversations')}>
     <div class="brand">${mark()}nize</div>
-    <a class="new" ...${to('/app/')}>${icon('square-pen')}${t('New conversation')}</a>
+    <a class="new" ...${begin}>${icon('square-pen')}${t('New conversation')}</a>
     <a class="waiting" ...${to('/app/approvals')}>${icon('inbox')}${t('Pending approvals')}${waiting ? html` <span class="count">${waiting}</span>` : ''}</a>
     <h2 class="visually-hidden">${t('Conversations')}</h2>
     <${Search} threads=${threads} />

@@ -32,7 +32,10 @@ export function Menu({ label, entries }) {
     if (!open) return
     const all = items()
     const at = all.indexOf(/** @type {any} */ (document.activeElement))
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[e.key]
+    /** @param {HTMLElement} i */
+    const begins = (i) => i.innerText.toLocaleLowerCase().startsWith(e.key.toLocaleLowerCase())
+    const letter = e.key.length === 1 && e.key !== ' ' && !e.ctrlKey && !e.metaKey && !e.altKey
+    const to = letter ? (all.findIndex((i, n) => n > at && begins(i)) + 1 || all.findIndex(begins) + 1 || at + 1) - 1 : { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[e.key]
     if (to !== undefined) all.at(to % all.length)?.focus()
     else if (e.key === 'Escape') close()
     else if (e.key === 'Tab') return setOpen(false)
