@@ -47,7 +47,12 @@ export function App({ me }) {
   const there = placeOf(place, me)
   const order = useMemo(inOrder, [])
   const began = useRef(/** @type {Conversation|null} */ (null)) // a conversation that this page just began
-  const conversation = useMemo(() => began.current?.id === thread ? began.current : new Conversation(thread), [thread])
+  const last = useRef(/** @type {Conversation|null} */ (null))
+  const conversation = useMemo(() => {
+    const now = began.current?.id === thread ? began.current : new Conversation(thread)
+    if (last.current) now.waiting = last.current.waiting // until the new stream reports it
+    return last.current = now
+  }, [thread])
 
   const go = useCallback((/** @type {string} */ path) => {
     if (path !== location.pathname) history.pushState(null, '', path)
@@ -68,9 +73,8 @@ export function App({ me }) {
     return () => removeEventListener('keydown', close)
   }, [drawer])
 
-  const list = threads.load
-  const latest = useRef(list)
-  latest.current = list
+  const latest = useRef(threads)
+  latest.current = threads
 
   useEffect(() => {
     let frame = 0
@@ -79,6 +83,7 @@ export function App({ me }) {
       if (document.hidden) bump(0) // a hidden page gets no animation frames
     }
     let before = conversation.state
+    let opened = false // an earlier stream may have missed what happened elsewhere
     let told = false // whether the calls pending at the stream's start were reported
     const end = follow(conversation.id, {
       state: (state) => setLink(state),
@@ -87,18 +92,23 @@ export function App({ me }) {
         conversation.apply(name, data)
         draw()
         if (name === 'thread') restore(conversation)
-        if (name === 'thread' || name === 'title') latest.current()
+        if (name === 'thread') {
+          if (opened) latest.current.load()
+          else if (data.thread) latest.current.renew(conversation.id, { title: data.thread.title })
+          opened = true
+        }
+        if (name === 'title') latest.current.renew(conversation.id, { title: data.title })
         if (name === 'waiting') {
           if (told && conversation.waiting.some((id) => !waited.includes(id))) setSaid(t('A call needs your approval.'))
           told = true
           notifyWaiting(conversation.waiting, t('A call needs your approval.'), '/app/approvals')
         }
         if ((name === 'state' || name === 'thread') && conversation.state !== before) { // the turn may have begun before the stream did
+          if (name === 'state') latest.current.renew(conversation.id, { updated: new Date().toISOString() })
           if (conversation.state === 'working') setSaid(t('nize is answering.'))
           if (conversation.state === 'idle') {
             setSaid(t('nize has answered.'))
             notify(t('nize has answered.'), conversation.id, '/app/c/' + conversation.id)
-            latest.current()
           }
         }
         before = conversation.state
