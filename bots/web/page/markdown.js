@@ -95,10 +95,10 @@ function block(token, depth) {
     case 'code':
       return html`<${Code} text=${token.text} lang=${(token.lang ?? '').split(/\s/)[0]} />`
     case 'blockquote':
-      return html`<blockquote>${blocks(token.tokens, depth + 1)}</blockquote>`
+      return html`<blockquote dir="auto">${blocks(token.tokens, depth + 1)}</blockquote>`
     case 'list': {
       const items = token.items.map((/** @type {Token} */ item) => html`<li class=${item.task ? 'task' : ''}>${item.task ? html`<input type="checkbox" disabled checked=${item.checked} aria-label=${item.text.slice(0, 80)} /> ` : ''}${blocks(item.tokens?.filter((/** @type {Token} */ o) => o.type !== 'checkbox'), depth + 1)}</li>`)
-      return token.ordered ? html`<ol start=${token.start === '' ? 1 : token.start}>${items}</ol>` : html`<ul>${items}</ul>`
+      return token.ordered ? html`<ol dir="auto" start=${token.start === '' ? 1 : token.start}>${items}</ol>` : html`<ul dir="auto">${items}</ul>`
     }
     case 'hr':
       return html`<hr />`
@@ -142,8 +142,13 @@ function inline(token, depth) {
       return html`<code>${token.text}</code>`
     case 'br':
       return html`<br />`
-    case 'link':
-      return link(token, inner())
+    case 'link': {
+      const end = token.raw === token.text ? bareEnd(token.raw) : -1
+      if (end < 0) return link(token, inner())
+      const [url, rest] = [token.raw.slice(0, end), token.raw.slice(end)]
+      const scheme = token.href.startsWith('mailto:') ? 'mailto:' : /^www\./i.test(url) ? 'http://' : ''
+      return html`${link({ raw: url, text: url, href: scheme + url }, url)}${inlines(new Lexer({ gfm: true }).inlineTokens(rest), depth + 1)}`
+    }
     case 'image':
       return /^data:image\/(png|jpeg|gif|webp);base64,/.test(token.href) ? html`<img src=${token.href} alt=${token.text} />` : link(token, token.text || token.href)
     case 'paragraph':
@@ -153,6 +158,22 @@ function inline(token, depth) {
       return block(token, depth)
   }
   return html`<${Fragment}>${token.raw ?? ''}<//>`
+}
+
+// What ends a URL that a text mentions: characters that no URL contains, such as the quotes
+// of JSON around it, and the punctuation of Chinese.
+const urlEnds = /["<>\\^`|\u2018-\u201f\u00ab\u00bb\u3000-\u3002\u3008-\u3011\u3014-\u301b\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]/
+
+/**
+ * Returns where a URL without markup ends, or -1 if at its end: the lexer takes all up to
+ * the next space.
+ * @param {string} raw
+ */
+function bareEnd(raw) {
+  const cut = raw.search(urlEnds)
+  const url = cut < 0 ? raw : raw.slice(0, cut)
+  const end = url.replace(/['}\]]+[.,;:!?]*$/, (tail) => /[[{]/.test(url) ? tail : '').length
+  return end < raw.length ? end : -1
 }
 
 /**

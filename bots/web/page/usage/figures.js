@@ -13,7 +13,7 @@ export const money = (micro) => new Intl.NumberFormat(language(), { style: 'curr
 
 /** Money, as far as known; an unknown price is never 0. @param {any} r */
 export function cost(r) {
-  if (r.unpriced >= r.calls && r.calls > 0) return t('unknown')
+  if (r.unpriced > 0 && (r.unpriced >= r.calls || !r.micro_usd)) return t('unknown')
   return (r.unpriced ? '> ' : '') + money(r.micro_usd)
 }
 
