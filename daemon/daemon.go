@@ -259,7 +259,7 @@ func (d *Daemon) wire() {
 		Learned: func() bool { return store.GetBool(d.config, "", "index.learn") }})
 	gate := &indexer.Gate{ToolIDs: func(ctx context.Context) ([]string, error) { return d.gateway.Catalog.ToolIDs(ctx) }, NewDefinition: d.memory.Changed, Log: d.log.With("component", "scan")}
 	d.indexer = &indexer.Indexer{Store: d.db, Index: ix, Gate: gate, Config: d.config, Changed: d.memory.Changed, Now: d.now, Log: d.log}
-	d.logins = login.New(login.Options{Credentials: d.db, Now: d.now, Log: d.log.With("component", "login"),
+	d.logins = login.New(login.Options{Credentials: d.db, Company: assertions{d}, Now: d.now, Log: d.log.With("component", "login"),
 		HTTP: connect.Client(func() string { return d.config.Get("", "egress.allow") })})
 	d.declared = &credentials.Resolver{Declarations: credentials.Declarations{DB: d.db}, Values: d.db, Members: d.db, SignIns: d.logins}
 	d.pool = upstream.New(upstream.Options{

@@ -41,6 +41,7 @@ import (
 	"nize/daemon/views"
 	"nize/mcp"
 	"nize/mcp/egress"
+	upstreamoauth "nize/mcp/upstream/oauth"
 	"nize/store"
 )
 
@@ -266,4 +267,12 @@ func (d *Daemon) controlMux(on *http.ServeMux) *mux.Mux {
 	m := mux.New(on, mux.Options{Caller: d.socketCaller, Speak: speaker, Fail: failure.Control.Write, Listen: d.streams.Enter, Closing: d.closing, Log: d.log})
 	d.ops.mount(m)
 	return m
+}
+
+// assertions gets assertions about people from the company's identity provider, which is
+// made after the logins that need them.
+type assertions struct{ d *Daemon }
+
+func (a assertions) Assertion(ctx context.Context, user string, want upstreamoauth.AssertionRequest) (store.Secret, error) {
+	return a.d.ops.company.Assertion(ctx, user, want)
 }

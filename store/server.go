@@ -100,7 +100,8 @@ type Server struct {
 	MaxConcurrency   int       `json:"max_concurrency,omitempty"` // concurrent calls; default 8
 	Approval         Approval  `json:"approval,omitempty"`
 	Auth             Auth      `json:"auth,omitempty"`
-	Approvers        Policy    `json:"approvers,omitempty"` // who may decide; "" is the setting approvals.approvers, or the default
+	Enterprise       bool      `json:"enterprise,omitempty"` // the company's identity provider signs people in there, without a browser
+	Approvers        Policy    `json:"approvers,omitempty"`  // who may decide; "" is the setting approvals.approvers, or the default
 	TrustAnnotations bool      `json:"trust_annotations,omitempty"`
 	UntrustedOutput  bool      `json:"untrusted_output,omitempty"`
 	Private          bool      `json:"private,omitempty"` // its tools' results are only for the requester

@@ -48,6 +48,7 @@ type PatchServerRequest struct {
 	MaxConcurrency   *int                    `json:"max_concurrency,omitempty"`
 	Approval         *store.Approval         `json:"approval,omitempty"`
 	Auth             *store.Auth             `json:"auth,omitempty"`
+	Enterprise       *bool                   `json:"enterprise,omitempty"`
 	Approvers        *store.Policy           `json:"approvers,omitempty"` // "" restores the default
 	TrustAnnotations *bool                   `json:"trust_annotations,omitempty"`
 	UntrustedOutput  *bool                   `json:"untrusted_output,omitempty"`

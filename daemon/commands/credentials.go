@@ -78,6 +78,9 @@ func linkTo(w phrases.Catalogue, name string) func(api.LoginFlow, error) (bots.A
 		if err != nil {
 			return bots.Answer{}, err
 		}
+		if flow.State == api.LoginDone {
+			return bots.Said(w.Text(store.Textf("%s is connected", name))), nil
+		}
 		return bots.Said(w.Text(store.Textf("To connect %s, open this within ten minutes in a browser where you are signed in to nize: %s", name, flow.URL))), nil
 	}
 }

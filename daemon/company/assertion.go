@@ -2,27 +2,22 @@ package company
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"nize/daemon/signin"
+	upstream "nize/mcp/upstream/oauth"
 	"nize/store"
 	"nize/store/identity"
 	"nize/store/oauth"
 )
 
-const (
-	assertionType = "oauth-id-jag+jwt"
-	// assertionLife is the longest validity of an assertion. Its id is stored for that long,
-	// so that it works once.
-	assertionLife = time.Hour
-)
+// assertionLife is the longest validity of an assertion. Its id is stored for that long,
+// so that it works once.
+const assertionLife = time.Hour
 
 // Assert implements [signin.Company] (draft-ietf-oauth-identity-assertion-authz-grant). Every
 // claim that says what the grant is for is required and compared byte for byte.
@@ -67,8 +62,8 @@ func (c *Company) rejectAssertion(client string, err error) error {
 
 // verifyAssertion verifies an assertion and returns its claims.
 func (c *Company) verifyAssertion(ctx context.Context, m *party, raw string, want signin.Audience) (*oidc.IDToken, claims, error) {
-	if kind := headerType(raw); kind != assertionType {
-		return nil, nil, fmt.Errorf("its type is %q, want %q", store.Clip(kind, 60), assertionType)
+	if kind := upstream.HeaderType(raw); kind != upstream.AssertionType {
+		return nil, nil, fmt.Errorf("its type is %q, want %q", store.Clip(kind, 60), upstream.AssertionType)
 	}
 	m, id, err := c.verifySigned(ctx, m, raw, func(m *party) *oidc.IDTokenVerifier { return m.signed })
 	if err != nil {
@@ -96,20 +91,4 @@ func (c *Company) verifyAssertion(ctx context.Context, m *party, raw string, wan
 		return nil, nil, errors.New("it has no id (jti)")
 	}
 	return id, all, nil
-}
-
-// headerType returns the type in the header of a token, in lower case, or "".
-func headerType(raw string) string {
-	head, _, _ := strings.Cut(raw, ".")
-	b, err := base64.RawURLEncoding.DecodeString(head)
-	if err != nil {
-		return ""
-	}
-	var h struct {
-		Type string `json:"typ"`
-	}
-	if json.Unmarshal(b, &h) != nil {
-		return ""
-	}
-	return strings.ToLower(h.Type)
 }

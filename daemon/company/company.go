@@ -14,8 +14,9 @@
 // signature can't be verified, keys and document are read again.
 //
 // The provider can also authorize MCP clients for a person without a page, with identity
-// assertion authorization grants (assertion.go). A directory provisions people and groups
-// by SCIM 2.0 (scim.go, patch.go).
+// assertion authorization grants (assertion.go), and issues such grants for the MCP servers
+// that people use here (exchange.go). A directory provisions people and groups by SCIM 2.0
+// (scim.go, patch.go).
 //
 // The store decides in one transaction who the person is and what they may do
 // ([identity.Store]). Each failure has two texts: the page says what an admin has to do,

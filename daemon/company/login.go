@@ -160,6 +160,7 @@ func (c *Company) redeem(ctx context.Context, m *party, origin string, f flow, c
 	if token.RefreshToken != "" {
 		p.Refresh = store.NewSecret(token.RefreshToken)
 	}
+	p.IDToken = store.NewSecret(raw)
 	return p, store.Clip(c1.text("sid"), identity.MaxSubject), nil
 }
 

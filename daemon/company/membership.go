@@ -44,9 +44,7 @@ func (c *Company) Confirm(ctx context.Context, user string) error {
 	if c.isCurrent(m) {
 		return nil
 	}
-	kept, _ := c.refreshing.LoadOrStore(m.Identity, new(refreshing))
-	one, _ := kept.(*refreshing)
-	one.mu.Lock()
+	one := c.lockRefreshing(m.Identity)
 	defer one.mu.Unlock()
 	// A request that ends with its caller could lose a token that was rotated for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTime)
@@ -65,6 +63,15 @@ func (c *Company) Confirm(ctx context.Context, user string) error {
 	return nil
 }
 
+// lockRefreshing returns the state of an identity with its lock held: a refresh token may
+// work only once.
+func (c *Company) lockRefreshing(identity string) *refreshing {
+	kept, _ := c.refreshing.LoadOrStore(identity, new(refreshing))
+	one, _ := kept.(*refreshing)
+	one.mu.Lock()
+	return one
+}
+
 func (c *Company) isCurrent(m identity.Membership) bool {
 	age := c.Now().Sub(m.Read)
 	return age >= 0 && age < store.GroupAge
@@ -78,23 +85,9 @@ func (c *Company) refresh(ctx context.Context, m identity.Membership) error {
 		return err
 	}
 	asking := oidc.ClientContext(ctx, p.http)
-	token, err := p.oauth.TokenSource(asking, &oauth2.Token{RefreshToken: m.Refresh.Reveal()}).Token()
-	var answer *oauth2.RetrieveError
-	if errors.As(err, &answer) {
-		if answer.ErrorCode == "invalid_grant" {
-			return errors.Join(errors.New("the provider ended the person's session (invalid_grant)"), c.Store.EndMembership(ctx, store.System, m.Identity, c.rules()))
-		}
-		return p.notExchanged(err)
-	}
+	token, refresh, err := c.renewTokens(ctx, p, m)
 	if err != nil {
 		return err
-	}
-	refresh := m.Refresh
-	if token.RefreshToken != "" && token.RefreshToken != refresh.Reveal() { // stored first: the old one may be void
-		refresh = store.NewSecret(token.RefreshToken)
-		if err := c.Store.KeepRefresh(ctx, m.Identity, refresh); err != nil {
-			return err
-		}
 	}
 	all := claims{}
 	if raw, _ := token.Extra("id_token").(string); raw != "" {
@@ -132,4 +125,30 @@ func (c *Company) refresh(ctx context.Context, m identity.Membership) error {
 	}
 	_, err = c.Store.SignInPerson(ctx, store.System, person, c.rules())
 	return err
+}
+
+// errEnded means that the provider ended the person's session with nize.
+var errEnded = errors.New("the provider ended the person's session (invalid_grant)")
+
+// renewTokens uses the refresh token of a person, and returns the new tokens and the refresh
+// token that is valid now, which is stored. If the provider ended the refresh token, it ends
+// the membership. The caller must hold lockRefreshing.
+func (c *Company) renewTokens(ctx context.Context, p *party, m identity.Membership) (token *oauth2.Token, refresh store.Secret, err error) {
+	refresh = m.Refresh
+	token, err = p.oauth.TokenSource(oidc.ClientContext(ctx, p.http), &oauth2.Token{RefreshToken: refresh.Reveal()}).Token()
+	var answer *oauth2.RetrieveError
+	if errors.As(err, &answer) {
+		if answer.ErrorCode == "invalid_grant" {
+			return nil, refresh, errors.Join(errEnded, c.Store.EndMembership(ctx, store.System, m.Identity, c.rules()))
+		}
+		return nil, refresh, p.notExchanged(err)
+	}
+	if err != nil {
+		return nil, refresh, err
+	}
+	if token.RefreshToken != "" && token.RefreshToken != refresh.Reveal() { // stored first: the old one may be void
+		refresh = store.NewSecret(token.RefreshToken)
+		err = c.Store.KeepRefresh(ctx, m.Identity, refresh)
+	}
+	return token, refresh, err
 }

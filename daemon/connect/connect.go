@@ -179,6 +179,15 @@ func (c *Connect) Begin(ctx context.Context, by store.Caller, req api.LoginServe
 	if err != nil {
 		return none, err
 	}
+	if server.Enterprise && h.Scope != "team" {
+		flow, err := c.join(ctx, by, server, h, forWhom, login.Ask{ClientID: req.ClientID, Secret: req.ClientSecret.Secret, Redirect: redirect, Document: document})
+		if !errors.Is(err, login.ErrNotAnnounced) {
+			return flow, err
+		}
+		if by.IsAdmin() && h.Scope == "system" {
+			return none, &api.Error{Code: "refused", Message: store.ErrText(err) + "; nizectl servers edit " + server.Name + " --enterprise=false makes people sign in there themselves"}
+		}
+	}
 	f := &flow{id: oauth.RandomText()[:22], by: by, server: server, holder: h, forWhom: forWhom, expires: c.opt.Now().Add(flowTime), state: api.LoginWaiting}
 	ask := login.Ask{ClientID: req.ClientID, Secret: req.ClientSecret.Secret, Scopes: req.Scopes, Redirect: redirect, Document: document, PKCEUnlisted: req.PKCEUnlisted, NoResource: req.NoResource}
 	if f.request, err = c.opt.Logins.Begin(ctx, by, server, h, ask); err != nil {

@@ -57,6 +57,9 @@ func CheckServer(s *store.Server) error {
 	if err := checkDocument(s); err != nil {
 		return err
 	}
+	if s.Enterprise && (s.Auth != store.AuthUserLogin || s.Transport == store.Stdio) {
+		return fmt.Errorf("%w server: the company's identity provider signs in each person, so enterprise needs the auth %s and a URL", store.ErrInvalid, store.AuthUserLogin)
+	}
 	switch s.Transport {
 	case store.External:
 		return checkExternal(*s)

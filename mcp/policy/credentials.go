@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"nize/store"
 	"nize/store/credential"
+	"nize/store/identity"
 )
 
 // RunsAs describes the credentials that a call uses.
@@ -57,10 +59,26 @@ func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, 
 			return RunsAs{Words: store.Textf("the credential %s of the team %s", list, h.Owner), shared: true}, nil
 		}
 	}
+	if t.Record.Enterprise {
+		return p.runsAsCompany(ctx, by)
+	}
 	if t.Record.Auth != store.AuthAny {
 		return RunsAs{}, store.NotConnected(t.Server, names[0], t.Record.Auth)
 	}
 	return RunsAs{Words: store.Textf("the shared credential %s", list), shared: true}, nil
+}
+
+// runsAsCompany is RunsAs for a tool of a server at which the company's identity provider
+// signs people in.
+func (p *Engine) runsAsCompany(ctx context.Context, by store.Caller) (RunsAs, error) {
+	u, err := p.store.GetUser(ctx, by.User)
+	if err != nil {
+		return RunsAs{}, fmt.Errorf("reading user %s: %w", by.User, err)
+	}
+	if !slices.ContainsFunc(u.Identities, func(id string) bool { return strings.HasPrefix(id, identity.Prefix) }) {
+		return RunsAs{}, &store.CallError{Code: store.CodeUnavailable, Message: identity.NotSignedIn}
+	}
+	return RunsAs{Words: store.Textf("the requester's own company account"), personal: true}, nil
 }
 
 // runsAsDeclared is RunsAs for a tool with a declared credential.

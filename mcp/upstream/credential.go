@@ -65,7 +65,10 @@ func (p *Pool) sessionOwner(ctx context.Context, cfg store.Server, user string) 
 			}
 		}
 	}
-	if cfg.Auth != store.AuthAny {
+	switch {
+	case cfg.Enterprise: // the company's identity provider signs them in when the session opens
+		return store.Holder{Scope: "user", Owner: user}.Label(), nil
+	case cfg.Auth != store.AuthAny:
 		return "", store.NotConnected(cfg.Name, keys[0], cfg.Auth)
 	}
 	return "", nil

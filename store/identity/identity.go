@@ -57,6 +57,7 @@ type Person struct {
 	Partial         bool         // it is no full sign-in: what it leaves out is unchanged
 	GroupsKnown     bool         // the provider named the groups, possibly none
 	Refresh         store.Secret // the provider's refresh token, zero if it gave none
+	IDToken         store.Secret // of this sign-in; stored only if there is no refresh token
 }
 
 // Membership is how current the groups of a user are.
@@ -64,8 +65,13 @@ type Membership struct {
 	Identity, Subject string       // at the provider; "" if no provider knows the user
 	Read              time.Time    // when the provider last named the groups
 	Refresh           store.Secret // zero if the provider gave none
+	IDToken           store.Secret // of the last sign-in, perhaps expired; zero if there is a refresh token
 	Directory         bool         // a directory keeps the groups current
 }
+
+// NotSignedIn tells a person that nize needs their account at the company's identity
+// provider, or a new sign-in with it.
+var NotSignedIn = store.Textf("This is used with your company's account: sign in to nize with it in your browser, then try again.")
 
 // Identity returns the identity of the person.
 func (p Person) Identity() string { return Of(p.Issuer, p.Subject) }

@@ -22,7 +22,8 @@ func serverFlags() []cli.Flag {
 		&cli.StringFlag{Name: "start-timeout", Usage: "to start and initialize, such as 5m (default: 3m for npx, uvx, docker and others that install first, else 30s, for a URL 10s); 0s is the default"},
 		&cli.IntFlag{Name: "max-concurrency", Usage: "calls at once (default: 8)"},
 		&cli.StringFlag{Name: "approval", Usage: "when its calls need approval: auto, always or never"},
-		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey"},
+		&cli.StringFlag{Name: "auth", Usage: "`WHOSE` credentials it is called with: none (the requester's own, else the team's, else the shared ones), user-apikey or team-apikey, user-oauth or team-oauth (by signing in)"},
+		&cli.BoolFlag{Name: "enterprise", Usage: "with --auth user-oauth: the company's identity provider signs people in there, without a browser"},
 		&cli.StringFlag{Name: "credential", Usage: "the declared credential `ID` that it is called with, in its header Authorization; K=ID for another header, or a variable of a command"},
 		&cli.StringFlag{Name: "approvers", Usage: "`WHO` may approve its calls: requester, admins, channel-admins, channel, user:U, group:G, comma-separated, or such as '2 of group:ops not requester'; empty is the default"},
 		&cli.BoolFlag{Name: "trust-annotations", Usage: "trust its claims about its tools (read-only and so on)"},
@@ -42,7 +43,7 @@ func patchFromFlags(c *command.Call) (api.PatchServerRequest, error) {
 	var p api.PatchServerRequest
 	for name, into := range map[string]**bool{
 		"trust-annotations": &p.TrustAnnotations, "untrusted-output": &p.UntrustedOutput,
-		"private": &p.Private, "accept-new": &p.AcceptNew, "keep-alive": &p.KeepAlive,
+		"private": &p.Private, "accept-new": &p.AcceptNew, "keep-alive": &p.KeepAlive, "enterprise": &p.Enterprise,
 	} {
 		if c.Cmd.IsSet(name) {
 			on := c.Cmd.Bool(name)

@@ -55,6 +55,9 @@ func logIn(ctx context.Context, c *command.Call) error {
 	if err != nil {
 		return err
 	}
+	if flow.State == api.LoginDone {
+		return c.Report(flow, "%s is connected; people get in through %s with the company's identity provider", flow.Server, flow.Issuer)
+	}
 	if req.Paste {
 		return PasteFlow(ctx, c, flow)
 	}

@@ -158,7 +158,11 @@ func printServer(ctx context.Context, c *command.Call, v api.ServerView) {
 		c.Field("rate", "at most "+s.RateLimit.String()+" calls")
 	}
 	c.Field("approval", string(s.Approval))
-	c.Field("auth", string(s.Auth))
+	auth := string(s.Auth)
+	if s.Enterprise {
+		auth += ", with the company's identity provider"
+	}
+	c.Field("auth", auth)
 	c.Field("approvers", string(s.Approvers))
 	c.Field("allowed", strings.Join(s.AllowedTools, ", "))
 	c.Field("visible to", visibleTo(ctx, c, s.Visibility))

@@ -41,6 +41,7 @@ type Provider struct {
 	person    Claims
 	userinfo  Claims
 	codes     map[string]grant
+	clients   map[string]string // by the issuer of an authorization server: nize's client id there
 	access    map[string]bool
 	ahead     time.Duration               // of its clock
 	refresh   map[string]bool             // valid refresh tokens; nil gives none
@@ -113,6 +114,17 @@ func (p *Provider) Refreshes(on bool) {
 		if on {
 			p.refresh = map[string]bool{}
 		}
+	})
+}
+
+// Allow makes the provider issue assertions for the authorization server with that issuer,
+// where nize has that client id; "" forbids it.
+func (p *Provider) Allow(issuer, client string) {
+	p.set(func() {
+		if p.clients == nil {
+			p.clients = map[string]string{}
+		}
+		p.clients[issuer] = client
 	})
 }
 
@@ -245,6 +257,10 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		p.answerLocked(w, "")
 		return
 	}
+	if r.PostFormValue("grant_type") == "urn:ietf:params:oauth:grant-type:token-exchange" {
+		p.exchangeLocked(w, r.PostForm)
+		return
+	}
 	code := r.PostFormValue("code")
 	g, ok := p.codes[code]
 	delete(p.codes, code)
@@ -254,6 +270,41 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.answerLocked(w, g.nonce)
+}
+
+// exchangeLocked exchanges an ID token for an identity assertion authorization grant. p.mu
+// must be held.
+func (p *Provider) exchangeLocked(w http.ResponseWriter, f url.Values) {
+	fail := func(code string) { reply(w, http.StatusBadRequest, Claims{"error": code}) }
+	if f.Get("requested_token_type") != "urn:ietf:params:oauth:token-type:id-jag" || f.Get("subject_token_type") != "urn:ietf:params:oauth:token-type:id_token" || f.Get("resource") == "" {
+		fail("invalid_request")
+		return
+	}
+	var claims struct {
+		Audience string `json:"aud"`
+		Subject  string `json:"sub"`
+		Expires  int64  `json:"exp"`
+	}
+	now := time.Now().Add(p.ahead)
+	token, err := jose.ParseSigned(f.Get("subject_token"), []jose.SignatureAlgorithm{jose.ES256})
+	if err == nil {
+		var body []byte
+		if body, err = token.Verify(p.key.Public()); err == nil {
+			err = json.Unmarshal(body, &claims)
+		}
+	}
+	if err != nil || claims.Audience != p.Client || now.Unix() > claims.Expires {
+		fail("invalid_grant")
+		return
+	}
+	client := p.clients[f.Get("audience")]
+	if client == "" {
+		fail("access_denied")
+		return
+	}
+	raw := p.signLocked(Claims{"typ": "oauth-id-jag+jwt"}, Claims{"iss": p.URL, "aud": f.Get("audience"), "sub": claims.Subject, "client_id": client, "resource": f.Get("resource"),
+		"jti": rand.Text(), "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()})
+	reply(w, http.StatusOK, Claims{"access_token": raw, "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A", "expires_in": 300})
 }
 
 // answerLocked gives tokens of the person. p.mu must be held.

@@ -53,6 +53,9 @@ type Faults struct {
 	Challenge *string
 	// Deny makes the MCP server refuse every token.
 	Deny bool
+	// Trusts makes it announce and accept assertions of an identity provider (RFC 7523). It
+	// returns the person that an assertion is about.
+	Trusts func(assertion, client string) (person string, err error)
 }
 
 // Service is a running authorization server.
@@ -79,6 +82,7 @@ type client struct {
 
 type grant struct {
 	client, redirect, challenge, resource, family string
+	person                                        string // of an assertion
 	scopes                                        []string
 	ends                                          time.Time
 	used                                          bool
@@ -131,7 +135,8 @@ func (s *Service) now() Faults {
 	return s.faults
 }
 
-// Count returns the number of requests to a route, such as "POST /token".
+// Count returns the number of requests to a route, such as "POST /token", or to the MCP
+// server by a person of an assertion, such as "as ana".
 func (s *Service) Count(route string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,10 +226,14 @@ func (s *Service) resource(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Service) metadata(w http.ResponseWriter, _ *http.Request) {
-	s.send(w, "server", map[string]any{
+	doc := map[string]any{
 		"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token", "registration_endpoint": s.URL + "/register", "revocation_endpoint": s.URL + "/revoke",
 		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "authorization_response_iss_parameter_supported": true,
-	})
+	}
+	if s.now().Trusts != nil {
+		doc["authorization_grant_profiles_supported"] = []string{"urn:ietf:params:oauth:grant-profile:id-jag"}
+	}
+	s.send(w, "server", doc)
 }
 
 func (s *Service) register(w http.ResponseWriter, r *http.Request) {
@@ -357,6 +366,18 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 		used.used = true
 		s.refresh[old] = used
 		refreshed = why == ""
+	case "urn:ietf:params:oauth:grant-type:jwt-bearer":
+		if f.Trusts == nil {
+			why = "grant_type"
+			break
+		}
+		person, err := f.Trusts(r.PostFormValue("assertion"), id)
+		if err != nil {
+			why = err.Error()
+			break
+		}
+		g = grant{client: id, resource: s.MCP, family: random("family-"), scopes: strings.Fields(r.PostFormValue("scope")), person: person}
+		s.families[g.family] = true
 	default:
 		why = "grant_type"
 	}
@@ -416,6 +437,11 @@ func (s *Service) guard(next http.Handler) http.Handler {
 		if f.Open && bearer == "" {
 			next.ServeHTTP(w, r)
 			return
+		}
+		if ok {
+			s.mu.Lock()
+			s.counts["as "+g.person]++
+			s.mu.Unlock()
 		}
 		if !ok {
 			switch {

@@ -50,6 +50,9 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", server.Name, err)
 	}
+	if s.Authorization == "" {
+		return nil, store.Mark(fmt.Errorf("%s signs nobody in with a browser, only a company's identity provider does: nizectl servers edit %s --auth user-oauth --enterprise", s.Issuer, server.Name), store.ErrRefused)
+	}
 	before, err := l.Show(ctx, server.Name, h)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
@@ -127,8 +130,8 @@ const maxRegistrations = 8
 // keepRegistration stores the newest registration of each issuer. A registration by
 // document needs no record, unless it contains an admin's exceptions for the issuer.
 func (l *Logins) keepRegistration(ctx context.Context, by store.Caller, server store.Server, kept []oauth.Registration, r oauth.Registration, document string) error {
-	if r.ID == document && document != "" && !r.Unlisted && !r.NoResource || slices.ContainsFunc(kept, func(k oauth.Registration) bool {
-		return k.ID == r.ID && k.Issuer == r.Issuer && k.Redirect == r.Redirect && k.Secret.Reveal() == r.Secret.Reveal() && k.Unlisted == r.Unlisted && k.NoResource == r.NoResource
+	if r.ID == document && document != "" && !r.Unlisted && !r.NoResource && !r.Company || slices.ContainsFunc(kept, func(k oauth.Registration) bool {
+		return k.ID == r.ID && k.Issuer == r.Issuer && k.Redirect == r.Redirect && k.Secret.Reveal() == r.Secret.Reveal() && k.Unlisted == r.Unlisted && k.NoResource == r.NoResource && k.Company == r.Company
 	}) {
 		return nil
 	}

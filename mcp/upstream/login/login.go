@@ -39,13 +39,16 @@ import (
 // clientName is the name of the credential that holds the registrations of a server.
 const clientName = "oauth-client"
 
-// Options configures Logins; all fields are required.
+// Options configures Logins; all fields but Company are required.
 type Options struct {
 	Credentials store.Credentials
 	// HTTP returns the client for the authorization servers of a server.
 	HTTP func(ctx context.Context, server store.Server) *oauth.Client
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Company is the identity provider that signs people in at servers without a browser;
+	// nil if there can't be one.
+	Company Company
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Logins manages the logins at all servers. It is safe for concurrent use.
@@ -54,6 +57,7 @@ type Logins struct {
 
 	mu         sync.Mutex
 	refreshing map[store.CredentialKey]*refresh
+	refused    map[store.CredentialKey]refusal
 }
 
 // refresh is one change of a login in progress.
@@ -64,7 +68,7 @@ type refresh struct {
 
 // New returns Logins, which have no background work.
 func New(opt Options) *Logins {
-	return &Logins{opt: opt, refreshing: map[store.CredentialKey]*refresh{}}
+	return &Logins{opt: opt, refreshing: map[store.CredentialKey]*refresh{}, refused: map[store.CredentialKey]refusal{}}
 }
 
 // Show returns the login of one holder. It returns ErrNotFound if there is none.
@@ -134,12 +138,10 @@ func (l *Logins) Token(ctx context.Context, server store.Server, holders []store
 	switch {
 	case errors.Is(err, errKey):
 		return store.Secret{}, nil
-	case errors.Is(err, store.ErrNotFound):
-		return store.Secret{}, needed(server)
+	case errors.Is(err, store.ErrNotFound), err == nil && g.Lost != "":
+		return l.joinFirst(ctx, server, holders)
 	case err != nil:
 		return store.Secret{}, err
-	case g.Lost != "":
-		return store.Secret{}, needed(server)
 	case !g.Due(l.opt.Now()):
 		return g.Access, nil
 	}
@@ -319,7 +321,14 @@ func (l *Logins) renew(ctx context.Context, server store.Server, h store.Holder,
 		return nil
 	}
 	why := "its access token ended, and it has no refresh token"
-	if !g.Refresh.IsZero() {
+	switch {
+	case g.Person != "":
+		fresh, err := l.assert(ctx, server, g.Person)
+		if err != nil {
+			return err
+		}
+		return l.put(ctx, store.System, server, h, fresh)
+	case !g.Refresh.IsZero():
 		fresh, err := l.opt.HTTP(ctx, server).Renew(ctx, g, l.opt.Now())
 		if err == nil {
 			return l.put(ctx, store.System, server, h, fresh)

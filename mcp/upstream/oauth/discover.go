@@ -91,11 +91,13 @@ type serverMetadata struct {
 	Scopes        texts `json:"scopes_supported"`
 	Documents     flag  `json:"client_id_metadata_document_supported"`
 	NamesItself   flag  `json:"authorization_response_iss_parameter_supported"`
+	Grants        texts `json:"grant_types_supported"`
+	Profiles      texts `json:"authorization_grant_profiles_supported"`
 }
 
 func (m *serverMetadata) service(resource string) Service {
 	return Service{Resource: resource, Issuer: string(m.Issuer), Authorization: string(m.Authorization), Token: string(m.Token), Registration: string(m.Registration), Revocation: string(m.Revocation),
-		AuthMethods: m.AuthMethods, Documents: bool(m.Documents), NamesItself: bool(m.NamesItself), PKCEUnlisted: !m.listsPKCE()}
+		AuthMethods: m.AuthMethods, Documents: bool(m.Documents), NamesItself: bool(m.NamesItself), PKCEUnlisted: !m.listsPKCE(), Assertions: m.takesAssertions()}
 }
 
 func (m *serverMetadata) listsPKCE() bool {
@@ -330,7 +332,7 @@ func (d *discovery) check(m *serverMetadata, issuer string) error {
 	for _, e := range []struct {
 		what, address string
 		needed        bool
-	}{{"authorization_endpoint", string(m.Authorization), true}, {"token_endpoint", string(m.Token), true}, {"registration_endpoint", string(m.Registration), false}, {"revocation_endpoint", string(m.Revocation), false}} {
+	}{{"authorization_endpoint", string(m.Authorization), !m.takesAssertions()}, {"token_endpoint", string(m.Token), true}, {"registration_endpoint", string(m.Registration), false}, {"revocation_endpoint", string(m.Revocation), false}} {
 		if e.address == "" && !e.needed {
 			continue
 		}
@@ -338,7 +340,7 @@ func (d *discovery) check(m *serverMetadata, issuer string) error {
 			return err
 		}
 	}
-	if !m.listsPKCE() && (d.unlisted == nil || !d.unlisted(string(m.Issuer))) {
+	if m.Authorization != "" && !m.listsPKCE() && (d.unlisted == nil || !d.unlisted(string(m.Issuer))) {
 		return fmt.Errorf("%s does not say that it supports PKCE with S256 (code_challenge_methods_supported), without which a stolen code could be used; if its operator confirms that it does, an admin adds --pkce-unlisted to the login", store.Clip(issuer, 200))
 	}
 	return nil

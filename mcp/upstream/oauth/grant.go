@@ -100,6 +100,9 @@ type Grant struct {
 	Wanted []string
 	// Lost is the reason why the login is no longer usable; "" while it is.
 	Lost string
+	// Person is the user for whom the company's identity provider gave the grant, without a
+	// browser; "" for a login. It is renewed by asking the provider again.
+	Person string
 }
 
 // sealed is the stored form of a grant or a registration. It is not used elsewhere, because
@@ -114,6 +117,7 @@ type sealed struct {
 	Since   time.Time    `json:"since"`
 	Wanted  []string     `json:"wanted,omitempty"`
 	Lost    string       `json:"lost,omitempty"`
+	Person  string       `json:"person,omitempty"`
 }
 
 type sealedClient struct {
@@ -127,19 +131,20 @@ type sealedClient struct {
 	Unlisted bool      `json:"pkce_unlisted,omitempty"`
 
 	NoResource bool `json:"no_resource,omitempty"`
+	Company    bool `json:"company,omitempty"`
 }
 
 func (r Registration) plain() sealedClient {
-	return sealedClient{r.Issuer, r.Redirect, r.ID, r.Secret.Reveal(), r.Method, r.Given, r.Expires, r.Unlisted, r.NoResource}
+	return sealedClient{r.Issuer, r.Redirect, r.ID, r.Secret.Reveal(), r.Method, r.Given, r.Expires, r.Unlisted, r.NoResource, r.Company}
 }
 
 func (p sealedClient) open() Registration {
-	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires, p.Unlisted, p.NoResource}
+	return Registration{p.Issuer, p.Redirect, p.ID, store.NewSecret(p.Secret), p.Method, p.Given, p.Expires, p.Unlisted, p.NoResource, p.Company}
 }
 
 // Seal returns the grant as a credential's value.
 func (g Grant) Seal() (store.Secret, error) {
-	b, err := json.Marshal(sealed{g.Service, g.Client.plain(), g.Access.Reveal(), g.Refresh.Reveal(), g.Scopes, g.Expires, g.Since, g.Wanted, g.Lost})
+	b, err := json.Marshal(sealed{g.Service, g.Client.plain(), g.Access.Reveal(), g.Refresh.Reveal(), g.Scopes, g.Expires, g.Since, g.Wanted, g.Lost, g.Person})
 	return store.NewSecret(string(b)), err
 }
 
@@ -150,7 +155,7 @@ func OpenGrant(s store.Secret) (Grant, error) {
 	if json.Unmarshal([]byte(s.Reveal()), &p) != nil || p.Service.Issuer == "" || p.Client.ID == "" {
 		return Grant{}, fmt.Errorf("login %w", store.ErrNotFound)
 	}
-	return Grant{p.Service, p.Client.open(), store.NewSecret(p.Access), store.NewSecret(p.Refresh), p.Scopes, p.Expires, p.Since, p.Wanted, p.Lost}, nil
+	return Grant{p.Service, p.Client.open(), store.NewSecret(p.Access), store.NewSecret(p.Refresh), p.Scopes, p.Expires, p.Since, p.Wanted, p.Lost, p.Person}, nil
 }
 
 // SealRegistrations returns a list of registrations as a credential's value.
@@ -181,7 +186,7 @@ const early = time.Minute
 
 // Due reports whether the access token must be refreshed before it is used.
 func (g Grant) Due(now time.Time) bool {
-	return !g.Refresh.IsZero() && !g.Expires.IsZero() && !now.Before(g.Expires.Add(-early))
+	return (!g.Refresh.IsZero() || g.Person != "") && !g.Expires.IsZero() && !now.Before(g.Expires.Add(-early))
 }
 
 // Renew returns the grant with fresh tokens. If the authorization server rotates refresh

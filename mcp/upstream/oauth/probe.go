@@ -68,6 +68,7 @@ type Service struct {
 	Documents     bool     `json:"client_id_documents,omitempty"`         // it accepts a document's URL as a client id
 	NamesItself   bool     `json:"iss,omitempty"`                         // it declares that each response contains iss
 	PKCEUnlisted  bool     `json:"pkce_unlisted,omitempty"`               // it doesn't list S256, and an admin allowed its use
+	Assertions    bool     `json:"assertions,omitempty"`                  // it announces that it accepts assertions of a company's identity provider
 	NoResource    bool     `json:"no_resource,omitempty"`                 // it refuses the parameter resource, and an admin allowed to omit it
 	Guessed       bool     `json:"-"`                                     // not based on a document
 	Scopes        []string `json:"-"`                                     // scopes to request
@@ -87,6 +88,9 @@ func wantedScopes(challenge, resource, offered []string) []string {
 
 // offline is OpenID Connect's scope for refresh tokens.
 const offline = "offline_access"
+
+// IsOffline reports whether a scope asks for refresh tokens.
+func IsOffline(scope string) bool { return scope == offline }
 
 // WithOffline adds the scope for refresh tokens if it is offered.
 func WithOffline(scopes, offered []string) []string {

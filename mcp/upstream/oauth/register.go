@@ -39,6 +39,8 @@ type Registration struct {
 	Unlisted bool
 	// NoResource means that an admin chose to omit the parameter resource there.
 	NoResource bool
+	// Company means that an admin lets the company's identity provider sign people in there.
+	Company bool
 }
 
 // Fits reports whether a registration can be reused.

@@ -36,7 +36,7 @@ type browser struct {
 
 func newBrowser(db *database.DB, log *slog.Logger) *browser {
 	b := &browser{http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	b.logins = login.New(login.Options{Credentials: db, Now: time.Now, Log: log, HTTP: func(context.Context, store.Server) *oauth.Client { return &oauth.Client{HTTP: b.http} }})
+	b.logins = login.New(login.Options{Credentials: db, Company: provider{b.http}, Now: time.Now, Log: log, HTTP: func(context.Context, store.Server) *oauth.Client { return &oauth.Client{HTTP: b.http} }})
 	return b
 }
 
@@ -73,15 +73,12 @@ func (b *browser) logInOnce(ctx context.Context, db *database.DB) error {
 			return fmt.Errorf("after the server was set up for logins: %w", err)
 		}
 	}
-	ask := login.Ask{Redirect: redirect, Document: document}
-	var given struct {
-		ID     string `json:"client_id"`
-		Secret string `json:"client_secret"`
-	}
-	if json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &given) == nil {
-		ask.ClientID, ask.Secret = given.ID, store.NewSecret(given.Secret)
-	}
+	given := suiteContext()
+	ask := login.Ask{Redirect: redirect, Document: document, ClientID: given.ID, Secret: store.NewSecret(given.Secret)}
 	shared := store.ParseHolder("")
+	if given.IDToken != "" {
+		return b.join(ctx, db, cfg, shared, ask)
+	}
 	r, err := b.logins.Begin(ctx, admin, cfg, shared, ask)
 	if err != nil {
 		return err
@@ -103,4 +100,41 @@ func (b *browser) logInOnce(ctx context.Context, db *database.DB) error {
 		return err
 	}
 	return b.pool.LogIn(ctx, admin, server, shared, func() error { return b.logins.Keep(ctx, admin, cfg, shared, g) })
+}
+
+// given is what the suite tells a client about a scenario.
+type given struct {
+	ID            string `json:"client_id"`
+	Secret        string `json:"client_secret"`
+	Provider      string `json:"idp_client_id"`
+	IDToken       string `json:"idp_id_token"`
+	TokenEndpoint string `json:"idp_token_endpoint"`
+}
+
+func suiteContext() (g given) {
+	_ = json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &g) // most scenarios have none
+	return g
+}
+
+// provider is the suite's identity provider, at which a person is signed in.
+type provider struct{ http *http.Client }
+
+func (p provider) Assertion(ctx context.Context, _ string, want oauth.AssertionRequest) (store.Secret, error) {
+	g := suiteContext()
+	exchange := oauth.Exchange{HTTP: p.http, URL: g.TokenEndpoint, Client: g.Provider}
+	return exchange.Assertion(ctx, store.NewSecret(g.IDToken), want)
+}
+
+// join signs in with the provider, as nized does for a server of a company.
+func (b *browser) join(ctx context.Context, db *database.DB, cfg store.Server, h store.Holder, ask login.Ask) error {
+	admin := store.Caller{User: "conformance", Name: "conformance", Role: store.Admin, Surface: store.OnCLI}
+	cfg.Auth, cfg.Enterprise = store.AuthUserLogin, true
+	cfg, err := db.PutServer(ctx, admin, cfg, cfg.Revision)
+	if err != nil {
+		return err
+	}
+	if _, err := b.logins.Adopt(ctx, admin, cfg, ask); err != nil {
+		return err
+	}
+	return b.pool.LogIn(ctx, admin, server, h, func() error { return b.logins.Join(ctx, cfg, h, admin.User) })
 }

@@ -295,8 +295,8 @@ func notePerson(t *commit.Tx, by store.Caller, u store.User, p identity.Person, 
 	if p.Partial && !was.SignedIn.IsZero() && !p.GroupsKnown {
 		return u, nil
 	}
-	if !p.Partial || !p.Refresh.IsZero() {
-		if err := putRefresh(t, id, p.Refresh); err != nil {
+	if !p.Partial || !p.Refresh.IsZero() || !p.IDToken.IsZero() {
+		if err := putTokens(t, id, p.Refresh, p.IDToken); err != nil {
 			return u, err
 		}
 	}
@@ -328,7 +328,7 @@ func dropPerson(t *commit.Tx, id string) error {
 	if !strings.HasPrefix(id, identity.Prefix) {
 		return nil
 	}
-	return errors.Join(access.MoveProvided(t, id, access.Provided{Out: access.ProvidedOf(t, id)}), t.Delete(personsBucket, []byte(id)), putRefresh(t, id, store.Secret{}))
+	return errors.Join(access.MoveProvided(t, id, access.Provided{Out: access.ProvidedOf(t, id)}), t.Delete(personsBucket, []byte(id)), putTokens(t, id, store.Secret{}, store.Secret{}))
 }
 
 // UseOnce implements [identity.Store]. It also deletes a few expired entries.

@@ -33,12 +33,11 @@ func (d People) MembershipOf(ctx context.Context, user string) (m identity.Membe
 				continue
 			}
 			_, subject, _ := strings.Cut(id, "#")
-			m.Identity, m.Subject, m.Read, m.Refresh = id, subject, r.SignedIn, store.Secret{}
-			plain, err := t.KV().Unseal(secretsBucket, []byte(id))
-			switch {
-			case err == nil:
-				m.Refresh = store.NewSecret(string(plain))
-			case !errors.Is(err, store.ErrNotFound):
+			m.Identity, m.Subject, m.Read = id, subject, r.SignedIn
+			if m.Refresh, err = readToken(t, id); err != nil {
+				return err
+			}
+			if m.IDToken, err = readToken(t, id+idTokenSuffix); err != nil {
 				return err
 			}
 		}
@@ -53,16 +52,37 @@ func (d People) KeepRefresh(ctx context.Context, id string, refresh store.Secret
 		if t.Get(personsBucket, []byte(id)) == nil {
 			return store.ErrNotFound
 		}
-		return putRefresh(t, id, refresh)
+		return putTokens(t, id, refresh, store.Secret{})
 	})
 }
 
-// putRefresh stores the provider's refresh token for an identity; the zero secret deletes it.
-func putRefresh(t *commit.Tx, id string, refresh store.Secret) error {
-	if refresh.IsZero() {
-		return t.Delete(secretsBucket, []byte(id))
+// idTokenSuffix follows the identity in the key of an ID token. A refresh token has the
+// identity itself as its key. Neither an issuer nor a subject ends like this.
+const idTokenSuffix = "\x00id_token"
+
+// putTokens stores the provider's tokens for an identity: the refresh token, or without one
+// the ID token. Zero secrets delete what is stored.
+func putTokens(t *commit.Tx, id string, refresh, idToken store.Secret) error {
+	if !refresh.IsZero() {
+		idToken = store.Secret{}
 	}
-	return t.KV().PutSealed(secretsBucket, []byte(id), []byte(refresh.Reveal()))
+	return errors.Join(putToken(t, id, refresh), putToken(t, id+idTokenSuffix, idToken))
+}
+
+func putToken(t *commit.Tx, key string, token store.Secret) error {
+	if token.IsZero() {
+		return t.Delete(secretsBucket, []byte(key))
+	}
+	return t.KV().PutSealed(secretsBucket, []byte(key), []byte(token.Reveal()))
+}
+
+// readToken returns a stored token, or the zero secret.
+func readToken(t *commit.Tx, key string) (store.Secret, error) {
+	plain, err := t.KV().Unseal(secretsBucket, []byte(key))
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Secret{}, nil
+	}
+	return store.NewSecret(string(plain)), err
 }
 
 // EndMembership implements [identity.Store].
@@ -80,7 +100,7 @@ func (d People) EndMembership(ctx context.Context, by store.Caller, id string, r
 		if err != nil {
 			return err
 		}
-		if err := putRefresh(t, id, store.Secret{}); err != nil {
+		if err := putTokens(t, id, store.Secret{}, store.Secret{}); err != nil {
 			return err
 		}
 		if setRole(t, &u, rules) {

@@ -18,7 +18,7 @@ export function Credentials() {
   }, [list.load])
   const signIn = async (/** @type {any} */ c) => {
     const begun = await act(post(`credentials/${encodeURIComponent(c.service)}/login`), '')
-    setFlow(begun ? { ...begun, service: c.service } : null)
+    setFlow(begun?.url ? { ...begun, service: c.service } : null) // no address if the company's provider has signed them in
   }
   const give = async (/** @type {any} */ c, /** @type {string} */ secret) => {
     if (await act(put('credentials', { service: c.service, name: c.name, secret }), t('Connected.'))) setOpen('')
