@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -217,4 +218,45 @@ type allOf string
 // Recall implements [kv.DB].
 func (d *DB) Recall(ctx context.Context, what string, key any, read func(kv.Reader) (any, error), buckets ...string) (any, error) {
 	return Recall(ctx, d, what, key, func(t *Tx) (any, error) { return read(t.KV()) }, buckets...)
+}
+
+// Decoded lists the records of a bucket that are stored as JSON, and decodes only those that
+// changed since its last list. Its lists share what the records point to.
+type Decoded[T any] struct {
+	mu    sync.Mutex // guards known
+	known map[string]decodedRecord[T]
+}
+
+type decodedRecord[T any] struct {
+	raw   []byte
+	value T
+}
+
+// List returns every record of the bucket in key order, like [ListJSON].
+func (d *Decoded[T]) List(t *Tx, bucket string) (list []T, err error) {
+	d.mu.Lock()
+	before := d.known
+	d.mu.Unlock()
+	now := make(map[string]decodedRecord[T], len(before)) // before may be in use
+	list = make([]T, 0, len(before))
+	err = t.Each(bucket, nil, func(k, v []byte) error {
+		one, ok := before[string(k)]
+		if !ok || !bytes.Equal(one.raw, v) {
+			value, err := DecodeJSON[T](v)
+			if err != nil {
+				return err
+			}
+			one = decodedRecord[T]{bytes.Clone(v), value}
+		}
+		now[string(k)] = one
+		list = append(list, one.value)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	d.known = now
+	d.mu.Unlock()
+	return list, nil
 }

@@ -13,10 +13,13 @@ import (
 )
 
 // People stores users, teams, identities and bots.
-type People struct{ db *commit.DB }
+type People struct {
+	db      *commit.DB
+	decoded *commit.Decoded[store.User] // of the last list
+}
 
 // Over returns the people stored in db.
-func Over(db *commit.DB) People { return People{db} }
+func Over(db *commit.DB) People { return People{db, &commit.Decoded[store.User]{}} }
 
 // EnsureUser implements [store.Users]. Most calls find the user and write nothing.
 func (d People) EnsureUser(ctx context.Context, identity, name string, role store.Role) (store.User, error) {
@@ -157,7 +160,7 @@ func (d People) RecordPrivacyNotice(ctx context.Context, by store.Caller, user s
 // ListUsers implements [store.Users]; ids sort by age.
 func (d People) ListUsers(ctx context.Context) (list []store.User, err error) {
 	list, err = commit.Recall(ctx, d.db, "listing users", allUsers{}, func(t *commit.Tx) ([]store.User, error) {
-		return commit.ListJSON[store.User](t, "users", nil)
+		return d.decoded.List(t, "users")
 	}, "users")
 	list = slices.Clone(list)
 	for i := range list { // so that callers can append without changing the cached lists
