@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -862,6 +863,63 @@ func TestRoundTrips(t *testing.T) {
 		if fewest != wantTrips[what] {
 			t.Errorf("%s took %d round trips, want %d", what, fewest, wantTrips[what])
 		}
+	}
+}
+
+// TestLogOfCalls: a call that changes something logs at most a few kilobytes on the server, as
+// much again for each of its copies. Sixteen callers share transactions, as in a busy team.
+func TestLogOfCalls(t *testing.T) {
+	const most, rounds, callers, each = 3100, 6, 16, 25
+	ctx, url := t.Context(), postgrestest.New(t)
+	master, err := seal.Open(filepath.Join(t.TempDir(), "key"), store.Secret{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := database.Open(ctx, database.Options{Engine: open(t, url, nil), Master: master})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	by := store.Caller{User: store.NewID(db.Now()), Name: "Ada", Role: store.Admin, Surface: store.OnMCP, Token: store.NewID(db.Now()), Address: "127.0.0.1"}
+	call := func(i int) error {
+		c := store.Call{
+			ID: store.NewID(db.Now()), Server: "system-0", Tool: "write_page", Args: fmt.Appendf(nil, `{"page":%d}`, 10_000_000_000+i), Pin: strings.Repeat("ab", 32),
+			By: by.User, ByName: by.Name, Surface: by.Surface, Token: by.Token, State: store.Running, Owner: by.Token, Policy: store.ByRequester,
+		}
+		c.Digest = c.ComputeDigest()
+		if err := db.Begin(ctx, by, c); err != nil {
+			return err
+		}
+		_, err := db.Finish(ctx, by, c.ID, store.Outcome{State: store.Done, Result: &store.Result{Raw: []byte(`{"content":[{"type":"text","text":"12 seats, from 18:30"}]}`)}})
+		return err
+	}
+	fewest := int64(1 << 40) // the server also logs its own work, and whole pages after a checkpoint
+	for range rounds {
+		before, err := postgrestest.ReadSizes(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				for i := range each {
+					if err := call(caller*each + i); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		after, err := postgrestest.ReadSizes(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fewest = min(fewest, (after.Log-before.Log)/(callers*each))
+	}
+	t.Logf("%d B a call", fewest)
+	if fewest > most {
+		t.Errorf("a call logs %d B, want at most %d", fewest, most)
 	}
 }
 
