@@ -38,6 +38,16 @@ import (
 // [File.CheckRest] checks the other leaves while the database is in use: first their
 // headers, with the pages that each occupies, in one read transaction, and then their
 // contents in short ones. Pages that change between those were written by this process.
+//
+// Until CheckRest ends, a few seconds after the start, reads of large buckets (calls, events,
+// messages, rows of usage) use leaves that were not checked. A kill alone damages none: a
+// commit flushes its pages before the meta page that refers to them. If the disk damaged a
+// leaf, a read in these seconds can miss an entry whose key is out of order, return
+// kv.ErrDamaged, or return bytes of another entry. The last can hardly pass for a record:
+// arguments, results and secrets are sealed for their key, and the audit trail is a chain.
+// People, tokens, rules and settings are checked before they are read. bbolt calls nothing
+// when it reads a page, so a leaf can't be checked at its first use. Neither check finds a
+// changed value within an intact leaf, since pages have no checksum.
 
 // The forms of pages in bbolt's file format version 2 (internal/common: page.go,
 // bucket.go): header of id (8), flags (2), count (2), overflow (4); elements of a branch
