@@ -24,14 +24,14 @@ func layersOf(opt Options) (*settings.Layers, error) {
 		return opt.Layers, nil
 	}
 	return settings.Open(settings.Sources{
-		Flags: map[string]string{"data_dir": opt.DataDir, "listen": opt.Listen, "socket.path": opt.Socket}, Env: opt.Env, NoFile: true, Level: opt.Level, IsChannel: isChannel(opt.platforms()),
+		Flags: map[string]string{"data_dir": opt.DataDir, "listen": opt.Listen, "socket.path": opt.Socket}, Env: opt.Env, NoFile: true, Level: opt.Level, Keys: Settings(), IsChannel: isChannel(opt.platforms()),
 	})
 }
 
 // Configure reads flags, environment and configuration file, and returns the resulting
 // options; the caller adds Log, Now and Hangup.
 func Configure(src settings.Sources) (Options, error) {
-	src.Level, src.IsChannel = new(slog.LevelVar), isChannel(platforms)
+	src.Level, src.IsChannel, src.Keys = new(slog.LevelVar), isChannel(platforms), Settings()
 	l, err := settings.Open(src)
 	if err != nil {
 		return Options{}, err

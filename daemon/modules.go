@@ -2,8 +2,12 @@ package daemon
 
 import (
 	"nize/daemon/api"
+	"nize/daemon/company"
 	"nize/daemon/module"
 	"nize/daemon/mux"
+	"nize/daemon/registry"
+	"nize/daemon/signin"
+	"nize/store"
 	"nize/store/kv"
 )
 
@@ -16,7 +20,7 @@ func (o *operations) modules() []module.Module {
 		{Name: "servers", Operations: o.servers.Mount},
 		o.extensions.Module(),
 		{Name: "imports", Operations: o.imports.Mount},
-		{Name: "registry", Operations: o.registry.Mount},
+		{Name: "registry", Settings: registry.Settings, Operations: o.registry.Mount},
 		{Name: "tools", Operations: o.tools.Mount},
 		{Name: "index", Operations: o.index.Mount},
 		{Name: "indexer", Operations: o.indexer.Mount},
@@ -44,8 +48,8 @@ func (o *operations) modules() []module.Module {
 		{Name: "leavers", Operations: o.leavers.Mount},
 		{Name: "groups", Operations: o.groups.Mount},
 		{Name: "links", Operations: o.links.Mount},
-		{Name: "sign-ins", Operations: o.signin.Mount},
-		{Name: "company", Operations: o.company.Mount},
+		{Name: "sign-ins", Settings: signin.Settings, Operations: o.signin.Mount},
+		{Name: "company", Settings: company.Settings, Operations: o.company.Mount},
 
 		{Name: "bots", Operations: o.bots.Mount},
 		{Name: "doubles", Operations: o.doubles.Mount},
@@ -68,6 +72,14 @@ func (o *operations) modules() []module.Module {
 // serveMCP registers the connection of an MCP client to the control socket. Package mcp, which
 // serves it, knows no operations.
 func (o *operations) serveMCP(m *mux.Mux) { mux.HandleDuplex(m, api.ServeMCP, o.mcp.ServeConn) }
+
+// Settings returns the settings that modules declare.
+func Settings() (list []store.Key) {
+	for _, m := range new(operations).modules() {
+		list = append(list, m.Settings...)
+	}
+	return list
+}
 
 // Buckets returns the buckets of all modules, which are beside those of the store.
 func Buckets() (list []kv.Bucket) {

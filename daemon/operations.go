@@ -223,7 +223,7 @@ func (d *Daemon) newCommands() *commands.Commands {
 	o := d.ops
 	return &commands.Commands{
 		Agents: o.agents, Approvals: o.approvals, Budgets: o.budgets, Channels: o.channels, Conversations: o.conversations, Credentials: o.credentials, Connect: o.connect,
-		Grants: o.grants, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, SignIns: o.signin, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
+		Grants: o.grants, Links: o.links, Models: o.models, Servers: o.servers, Settings: o.settings, Keys: d.layers.StoredKeys(), SignIns: o.signin, Tokens: o.tokens, Tools: o.tools, Usage: o.usage,
 		BaseURL: d.baseURL, Now: d.now,
 	}
 }

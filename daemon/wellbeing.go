@@ -35,7 +35,7 @@ func (d *Daemon) newAlerts() *monitor.Alerts {
 
 func (d *Daemon) newDoctor(o *operations) *monitor.Doctor {
 	return &monitor.Doctor{
-		Monitor: d.monitor, Alerts: o.alerts, Providers: d.providers.All, Bots: d.botHealth().Facts, Identity: d.identityFacts, Roof: d.daemonFacts,
+		Monitor: d.monitor, Alerts: o.alerts, Settings: d.layers.StoredKeys(), Providers: d.providers.All, Bots: d.botHealth().Facts, Identity: d.identityFacts, Roof: d.daemonFacts,
 		Servers: func(ctx context.Context) ([]api.ServerView, error) {
 			list, err := o.servers.All(ctx, store.System, api.Empty{})
 			return list.Items, err

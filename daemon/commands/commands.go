@@ -36,6 +36,7 @@ type Commands struct {
 	Models        *control.Models
 	Servers       *control.Servers
 	Settings      *settings.Settings
+	Keys          []store.Key // of all settings
 	SignIns       *signin.Server
 	Tokens        *control.Tokens
 	Tools         *control.Tools
@@ -58,7 +59,7 @@ func (cmd *Commands) List() []bots.Command {
 		{Name: "streaming", Args: "[on|off]", About: phrases.AboutStreaming, Group: phrases.HelpTalk, Fits: isStreaming, Most: 1, Run: cmd.sayStreaming},
 		{Name: "usage", Args: "[DAYS]", About: phrases.AboutUsage, Group: phrases.HelpYou, Fits: isDays, Most: 1, Run: cmd.sayUsage},
 		{Name: "approvals", About: phrases.AboutApprovals, Group: phrases.HelpTools, Run: cmd.sayApprovals},
-		{Name: "settings", Args: "[show|NAME VALUE|revoke ID]", About: phrases.AboutSettings, Group: phrases.HelpYou, Fits: isSetting, Form: settingsForm{cmd}, Most: 2, Run: cmd.saySettings},
+		{Name: "settings", Args: "[show|NAME VALUE|revoke ID]", About: phrases.AboutSettings, Group: phrases.HelpYou, Fits: cmd.isSetting, Form: settingsForm{cmd}, Most: 2, Run: cmd.saySettings},
 		{Name: "channel", Args: "[NAME VALUE]", About: phrases.AboutChannel, Group: phrases.HelpTalk, Fits: isChannelWords, Form: channelForm{cmd}, Most: 2, Here: func(a bots.Asked) bool { return a.At.Shared() }, Run: cmd.sayChannel},
 		{Name: "credentials", Args: "[connect|disconnect SERVER]", About: phrases.AboutCredentials, Group: phrases.HelpYou, Fits: maybeCredential, Most: 3, Run: cmd.sayCredentials},
 		{Name: "connect", About: phrases.AboutConnect, Group: phrases.HelpYou, Run: cmd.sayConnect},

@@ -12,7 +12,7 @@ import (
 func wordsOf(claimable bool) *bots.Commands {
 	commands := &bots.Commands{}
 	commands.Add(bots.CoreCommands(commands, bots.Core{Claimable: func(store.Surface) bool { return claimable }})...)
-	commands.Add((&Commands{}).List()...)
+	commands.Add((&Commands{Keys: store.Keys}).List()...)
 	commands.Add((*hooks.Hooks)(nil).Module().Commands...)
 	return commands
 }

@@ -16,7 +16,7 @@ import (
 	"nize/store"
 )
 
-func isSetting(words string) bool {
+func (cmd *Commands) isSetting(words string) bool {
 	if words == "" || words == "show" {
 		return true
 	}
@@ -24,7 +24,7 @@ func isSetting(words string) bool {
 	if id, ok := strings.CutPrefix(words, revokes); ok {
 		return store.ValidID(strings.ToUpper(id))
 	}
-	k, err := store.FindKey(name)
+	k, err := store.FindKeyIn(cmd.Keys, name)
 	return err == nil && (k.Long || !strings.ContainsAny(strings.TrimSpace(words[len(name):]), " \n"))
 }
 
@@ -50,7 +50,7 @@ func (cmd *Commands) saySettings(ctx context.Context, a bots.Asked) (bots.Answer
 		return cmd.revokeGrant(ctx, a, strings.ToUpper(id))
 	}
 	if value = strings.TrimSpace(value); value == "" {
-		k, err := store.FindKey(name)
+		k, err := store.FindKeyIn(cmd.Keys, name)
 		if err != nil {
 			return bots.Answer{}, err
 		}

@@ -67,7 +67,7 @@ func New(opt Options) *Credentials { return &Credentials{opt} }
 
 // Module returns the module.
 func (c *Credentials) Module() module.Module {
-	return module.Module{Name: "credentials", Buckets: Buckets, Operations: c.mount}
+	return module.Module{Name: "credentials", Buckets: Buckets, Settings: Settings, Operations: c.mount}
 }
 
 func (c *Credentials) mount(m *mux.Mux) {

@@ -57,7 +57,7 @@ func New(opt Options) *Documents {
 
 // Module returns the module.
 func (d *Documents) Module() module.Module {
-	return module.Module{Name: "documents", Buckets: Buckets, Operations: d.mount, Tools: d.tools(), Run: d.run, Erase: d.erase, Export: d.export}
+	return module.Module{Name: "documents", Buckets: Buckets, Settings: Settings, Operations: d.mount, Tools: d.tools(), Run: d.run, Erase: d.erase, Export: d.export}
 }
 
 const pruneEvery = time.Hour

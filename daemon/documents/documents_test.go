@@ -66,7 +66,7 @@ func (c config) Get(_, key string) string {
 	if v, ok := c[key]; ok {
 		return v
 	}
-	for _, k := range store.Keys {
+	for _, k := range Settings {
 		if k.Name == key {
 			return k.Default
 		}

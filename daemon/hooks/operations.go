@@ -34,7 +34,7 @@ type Hooks struct {
 
 // Module returns the module.
 func (h *Hooks) Module() module.Module {
-	return module.Module{Name: "hooks", Operations: h.mount, Commands: h.commands()}
+	return module.Module{Name: "hooks", Settings: Settings, Operations: h.mount, Commands: h.commands()}
 }
 
 func (h *Hooks) mount(m *mux.Mux) {

@@ -20,6 +20,8 @@ import (
 type Module struct {
 	Name    string
 	Buckets []kv.Bucket
+	// Settings are declared by the module that reads them.
+	Settings []store.Key
 	// Operations registers the operations of the control API.
 	Operations func(*mux.Mux)
 	Tools      []native.Tool

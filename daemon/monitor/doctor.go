@@ -24,6 +24,8 @@ const providerPatience = 10 * time.Second
 type Doctor struct {
 	Monitor *Monitor
 	Alerts  *Alerts
+	// Settings are all settings.
+	Settings []store.Key
 	// Servers returns all servers.
 	Servers func(ctx context.Context) ([]api.ServerView, error)
 	// Providers returns all providers; Ask tests one.
@@ -61,7 +63,7 @@ func (d *Doctor) Examine(ctx context.Context, _ store.Caller, req api.DoctorRequ
 	if at := m.Runs.LastAudit(ctx, f.Now); f.Now.Sub(at) < 25*time.Hour {
 		f.Audit.Last = at
 	}
-	for _, k := range store.Keys {
+	for _, k := range d.Settings {
 		if strings.HasPrefix(k.Name, "retention.") {
 			f.Retention[k.Name] = m.Config.Get("", k.Name)
 		}

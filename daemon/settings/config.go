@@ -50,7 +50,7 @@ func (c *Config) reload(ctx context.Context) error {
 
 // Get implements store.Config.
 func (c *Config) Get(user, key string) string {
-	k, err := findKey(key)
+	k, err := c.layers.keys.find(key)
 	if err != nil {
 		panic(err) // keys are literals in this program
 	}
@@ -59,7 +59,7 @@ func (c *Config) Get(user, key string) string {
 
 // UserValue implements store.UserConfig.
 func (c *Config) UserValue(user, key string) string {
-	if k, err := findKey(key); err != nil || !k.User {
+	if k, err := c.layers.keys.find(key); err != nil || !k.User {
 		return ""
 	}
 	return c.userValues(user)[key]
@@ -77,7 +77,7 @@ func (p personal) Get(user, key string) string {
 	if user != p.user {
 		return p.Config.Get(user, key)
 	}
-	k, err := findKey(key)
+	k, err := p.layers.keys.find(key)
 	if err != nil {
 		panic(err) // keys are literals in this program
 	}
@@ -183,7 +183,7 @@ func (c *Config) bound(k store.Key) string {
 	if k.Bound == "" {
 		return system
 	}
-	limit, err := findKey(k.Bound)
+	limit, err := c.layers.keys.find(k.Bound)
 	if err != nil {
 		panic(err) // keys are literals in this program
 	}
@@ -201,7 +201,7 @@ func (c *Config) checkBound(k store.Key, user, value string) error {
 	}
 	most := c.bound(k)
 	if user == "" {
-		limit, err := findKey(k.Bound)
+		limit, err := c.layers.keys.find(k.Bound)
 		if err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func categoryOf(k store.Key) int {
 
 // Put validates and stores a value; "" unsets it.
 func (c *Config) Put(ctx context.Context, by store.Caller, user, key, value string) (api.Setting, error) {
-	k, err := findKey(key)
+	k, err := c.layers.keys.find(key)
 	if err != nil {
 		return api.Setting{}, err
 	}

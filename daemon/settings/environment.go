@@ -17,7 +17,7 @@ var otherVariables = []string{"NIZE_CONFIG", "NIZE_DATABASE", "NIZE_MCP_CONFIG",
 // most similar name. A misspelled variable would otherwise have no effect, unnoticed.
 func (l *Layers) UnknownVariables() []string {
 	known := slices.Clone(otherVariables)
-	for _, k := range allKeys() {
+	for _, k := range l.keys.list {
 		known = append(known, envName(k.Name))
 	}
 	var list []string

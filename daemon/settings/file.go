@@ -25,7 +25,7 @@ type fileValue struct {
 
 // readFile reads and validates a whole configuration file; its errors contain the line. A
 // missing file has no values, but is an error if its path was given explicitly.
-func readFile(path string, named bool, channel IsChannel) (values map[string]fileValue, entries Entries, err error) {
+func readFile(path string, named bool, keys *keySet, channel IsChannel) (values map[string]fileValue, entries Entries, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) && !named {
 		return nil, Entries{}, nil
@@ -50,7 +50,7 @@ func readFile(path string, named bool, channel IsChannel) (values map[string]fil
 	if len(data) > maxFile {
 		return nil, Entries{}, fmt.Errorf("%w configuration %s: it is over %d MiB", store.ErrInvalid, path, maxFile>>20)
 	}
-	values, read, err := decodeFile(data, channel)
+	values, read, err := decodeFile(data, keys, channel)
 	if err == nil {
 		entries, err = decodeEntries(path, read)
 	}
@@ -78,7 +78,7 @@ func (e *lineError) Unwrap() error { return e.err }
 
 // decodeFile converts TOML to validated values by dotted key. The library's decoder
 // validates the TOML; a second pass with its parser provides the lines.
-func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, []entry, error) {
+func decodeFile(data []byte, keys *keySet, channel IsChannel) (map[string]fileValue, []entry, error) {
 	var tree map[string]any
 	bad := toml.Unmarshal(data, &tree)
 	var at *toml.DecodeError
@@ -86,7 +86,7 @@ func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, []entry, 
 		row, _ := at.Position()
 		return nil, nil, &lineError{row, fmt.Errorf("%w TOML: %s", store.ErrInvalid, strings.TrimPrefix(at.Error(), "toml: "))}
 	}
-	w := walker{values: map[string]fileValue{}, channel: channel}
+	w := walker{values: map[string]fileValue{}, keys: keys, channel: channel}
 	w.Reset(data)
 	var table []string
 	inEntry := false
@@ -119,6 +119,7 @@ func decodeFile(data []byte, channel IsChannel) (map[string]fileValue, []entry, 
 // walker collects the values of a file.
 type walker struct {
 	unstable.Parser
+	keys    *keySet
 	values  map[string]fileValue
 	entries []entry
 	channel IsChannel
@@ -139,7 +140,7 @@ func (w *walker) table(n *unstable.Node) ([]string, error) {
 	parts, line := w.key(n)
 	name := strings.Join(parts, ".")
 	var tables []string
-	for _, k := range allKeys() {
+	for _, k := range w.keys.list {
 		for i, r := range k.Name {
 			if r == '.' {
 				tables = append(tables, k.Name[:i])
@@ -165,7 +166,7 @@ func (w *walker) put(table []string, n *unstable.Node) error {
 		return nil
 	}
 	name := strings.Join(parts, ".")
-	k, err := findKey(name)
+	k, err := w.keys.find(name)
 	if err != nil {
 		return &lineError{line, err}
 	}

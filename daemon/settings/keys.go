@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"nize/store"
 )
@@ -62,15 +61,28 @@ func NeedsRestart(name string) bool {
 	return ok && !k.live
 }
 
-// allKeys returns every setting by name, including the daemon's.
-var allKeys = sync.OnceValue(func() []store.Key {
-	all := slices.Clone(store.Keys)
+// keySet holds every setting, by name: the keys of packages below, of modules, and the
+// daemon's.
+type keySet struct {
+	list   []store.Key
+	stored []store.Key          // those that the database may have
+	byName map[string]store.Key // each call of a tool looks up several settings
+}
+
+func newKeySet(modules []store.Key) *keySet {
+	byName := func(a, b store.Key) int { return cmp.Compare(a.Name, b.Name) }
+	s := &keySet{stored: slices.Concat(store.Keys, modules), byName: map[string]store.Key{}}
+	s.list = slices.Clone(s.stored)
 	for _, k := range daemonKeys {
-		all = append(all, k.Key)
+		s.list = append(s.list, k.Key)
 	}
-	slices.SortFunc(all, func(a, b store.Key) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-})
+	slices.SortFunc(s.stored, byName)
+	slices.SortFunc(s.list, byName)
+	for _, k := range s.list {
+		s.byName[k.Name] = k
+	}
+	return s
+}
 
 func findDaemonKey(name string) (daemonKey, bool) {
 	i := slices.IndexFunc(daemonKeys, func(k daemonKey) bool { return k.Name == name })
@@ -80,23 +92,14 @@ func findDaemonKey(name string) (daemonKey, bool) {
 	return daemonKeys[i], true
 }
 
-// keysByName is computed once, since each call of a tool looks up several settings.
-var keysByName = sync.OnceValue(func() map[string]store.Key {
-	m := map[string]store.Key{}
-	for _, k := range allKeys() {
-		m[k.Name] = k
-	}
-	return m
-})
-
-// findKey returns any setting. Its error suggests the nearest name, or lists the keys of a
+// find returns any setting. Its error suggests the nearest name, or lists the keys of a
 // table.
-func findKey(name string) (store.Key, error) {
-	if k, ok := keysByName()[name]; ok {
+func (s *keySet) find(name string) (store.Key, error) {
+	if k, ok := s.byName[name]; ok {
 		return k, nil
 	}
 	var names, inside []string
-	for _, k := range allKeys() {
+	for _, k := range s.list {
 		names = append(names, k.Name)
 		if strings.HasPrefix(k.Name, name+".") {
 			inside = append(inside, k.Name)
@@ -115,3 +118,6 @@ func envName(key string) string {
 	}
 	return "NIZE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
+
+// Keys returns every setting by name: those of packages below, of modules, and the daemon's.
+func Keys(modules []store.Key) []store.Key { return newKeySet(modules).list }

@@ -24,6 +24,7 @@ type Sources struct {
 	File     string         // path given with --config; "" is $NIZE_CONFIG or the default one
 	NoFile   bool           // use only flags and environment
 	Level    *slog.LevelVar // the log's level, which follows log.level; may be nil
+	Keys     []store.Key    // that modules declare
 	// IsChannel reports whether alerts can be sent to a channel of a chat.
 	IsChannel IsChannel
 }
@@ -32,6 +33,7 @@ type Sources struct {
 // Flags and environment are fixed at the start; the file can be reread.
 type Layers struct {
 	src   Sources
+	keys  *keySet
 	path  string
 	named bool // the file was given explicitly, so it must exist
 
@@ -64,7 +66,7 @@ const (
 // Open reads flags, environment and configuration file. If data_dir or socket.path is not
 // set it gets its default, which depends on both.
 func Open(src Sources) (*Layers, error) {
-	l := &Layers{src: src}
+	l := &Layers{src: src, keys: newKeySet(src.Keys)}
 	if !src.NoFile {
 		l.path = cmp.Or(src.File, src.Env("NIZE_CONFIG"))
 		l.named = l.path != ""
@@ -107,11 +109,11 @@ func (l *Layers) read() (*snapshot, error) {
 	next := &snapshot{decided: map[string]setValue{}}
 	if l.path != "" {
 		var err error
-		if next.file, next.entries, err = readFile(l.path, l.named, l.src.IsChannel); err != nil {
+		if next.file, next.entries, err = readFile(l.path, l.named, l.keys, l.src.IsChannel); err != nil {
 			return nil, err
 		}
 	}
-	for _, k := range allKeys() {
+	for _, k := range l.keys.list {
 		v, err := l.decide(next, k)
 		if err != nil {
 			return nil, err
@@ -191,6 +193,9 @@ func (l *Layers) activate(next *snapshot) {
 	}
 }
 
+// StoredKeys returns every setting that the database may have, by name: all but the daemon's.
+func (l *Layers) StoredKeys() []store.Key { return l.keys.stored }
+
 // lookup returns the layers' value of a key.
 func (l *Layers) lookup(key string) (setValue, bool) {
 	v, ok := l.current.Load().decided[key]
@@ -209,7 +214,7 @@ func (l *Layers) fallback(key string) string {
 	if v, ok := l.src.Defaults[key]; ok {
 		return v
 	}
-	k, err := findKey(key)
+	k, err := l.keys.find(key)
 	if err != nil {
 		panic(err) // keys are literals of ours
 	}
@@ -231,7 +236,7 @@ func (l *Layers) Reload(apply func(Entries) error) (changed []string, err error)
 		return nil, err
 	}
 	old := l.current.Load()
-	for _, k := range allKeys() {
+	for _, k := range l.keys.list {
 		if old.decided[k.Name].value != next.decided[k.Name].value || (old.decided[k.Name].source == "") != (next.decided[k.Name].source == "") {
 			changed = append(changed, k.Name)
 		}

@@ -237,7 +237,7 @@ func TestDecodeFile(t *testing.T) {
 		"max_arguments = 65_536\n" +
 		"list = [\n  'a:*',\n  \"b:*\",\n]\n" +
 		"expiry = { requester = \"5m\", others = \"2d\" }\n"
-	got, _, err := decodeFile([]byte(good), nil)
+	got, _, err := decodeFile([]byte(good), newKeySet(nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestDecodeFile(t *testing.T) {
 		{"index.schedule = 'now and then'", "1: invalid value"},
 		{"listen = 'localhost'", "1: invalid value"},
 	} {
-		got, _, err := decodeFile([]byte(c.text), nil)
+		got, _, err := decodeFile([]byte(c.text), newKeySet(nil), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || got != nil {
 			t.Errorf("%q: got %v, %v; want %s", c.text, got, err, c.want)
 		}
@@ -277,24 +277,24 @@ func TestDecodeFile(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
-	if v, _, err := readFile(filepath.Join(dir, "none.toml"), false, nil); v != nil || err != nil {
+	if v, _, err := readFile(filepath.Join(dir, "none.toml"), false, newKeySet(nil), nil); v != nil || err != nil {
 		t.Errorf("no file: %v, %v", v, err)
 	}
-	if _, _, err := readFile(filepath.Join(dir, "none.toml"), true, nil); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := readFile(filepath.Join(dir, "none.toml"), true, newKeySet(nil), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file, but named: %v", err)
 	}
-	if _, _, err := readFile(dir, true, nil); !errors.Is(err, store.ErrInvalid) {
+	if _, _, err := readFile(dir, true, newKeySet(nil), nil); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("a directory: %v", err)
 	}
 	open := write(t, filepath.Join(dir, "open.toml"), "")
 	if err := os.Chmod(open, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readFile(open, true, nil); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+	if _, _, err := readFile(open, true, newKeySet(nil), nil); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
 		t.Errorf("a file that everybody may write: %v", err)
 	}
 	large := write(t, filepath.Join(dir, "large.toml"), strings.Repeat("#", maxFile+1))
-	if _, _, err := readFile(large, true, nil); err == nil || !strings.Contains(err.Error(), "over 1 MiB") {
+	if _, _, err := readFile(large, true, newKeySet(nil), nil); err == nil || !strings.Contains(err.Error(), "over 1 MiB") {
 		t.Errorf("a large file: %v", err)
 	}
 }
@@ -336,7 +336,7 @@ func FuzzDecodeFile(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		values, read, err := decodeFile(data, nil)
+		values, read, err := decodeFile(data, newKeySet(nil), nil)
 		if err == nil {
 			if _, err = decodeEntries("nized.toml", read); err != nil {
 				values = nil
@@ -353,7 +353,7 @@ func FuzzDecodeFile(f *testing.F) {
 			return
 		}
 		for name, v := range values {
-			k, err := findKey(name)
+			k, err := newKeySet(nil).find(name)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue

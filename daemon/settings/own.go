@@ -17,7 +17,7 @@ func (s *Settings) ListOwn(ctx context.Context, by store.Caller, _ api.Empty) (n
 		return none, err
 	}
 	var list []api.OwnSetting
-	for _, k := range byCategory(allKeys()) {
+	for _, k := range byCategory(s.Config.layers.keys.list) {
 		if k.Category != store.AboutDaemon || by.IsAdmin() {
 			list = append(list, s.own(by, k))
 		}
@@ -48,7 +48,7 @@ func (s *Settings) UnsetOwn(ctx context.Context, by store.Caller, req api.OwnSet
 
 // Own returns the settings for which the caller may have a value of their own.
 func (s *Settings) Own(by store.Caller) (list []api.OwnSetting) {
-	for _, k := range byCategory(allKeys()) {
+	for _, k := range byCategory(s.Config.layers.keys.list) {
 		if k.User {
 			list = append(list, s.own(by, k))
 		}
@@ -74,7 +74,7 @@ func (s *Settings) own(by store.Caller, k store.Key) api.OwnSetting {
 // CheckOwn returns an error if a value can't be the caller's own; "" removes it, and is
 // always valid.
 func (s *Settings) CheckOwn(ctx context.Context, by store.Caller, key, value string) error {
-	k, err := findKey(key)
+	k, err := s.Config.layers.keys.find(key)
 	if err != nil || value == "" {
 		return err
 	}

@@ -58,7 +58,7 @@ func (s *Settings) List(ctx context.Context, by store.Caller, req api.ListSettin
 		return none, err
 	}
 	var views []api.Setting
-	for _, k := range byCategory(allKeys()) {
+	for _, k := range byCategory(s.Config.layers.keys.list) {
 		v := forCaller(by, s.Config.view(user, k))
 		if v.Source == fromUser && withheld(by, user, k, req.Reason) {
 			v.Value = withheldText
@@ -102,7 +102,7 @@ func forCaller(by store.Caller, s api.Setting) api.Setting {
 // Explain returns every layer's value of a setting, which one is in force, and how to
 // change it.
 func (s *Settings) Explain(ctx context.Context, by store.Caller, req api.ExplainSettingRequest) (none api.Explanation, err error) {
-	k, err := findKey(req.Key)
+	k, err := s.Config.layers.keys.find(req.Key)
 	if err != nil {
 		return none, err
 	}

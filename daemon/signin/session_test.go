@@ -3,6 +3,7 @@ package signin
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func (v values) Get(_, key string) string {
 	if value, ok := v[key]; ok {
 		return value
 	}
-	for _, k := range store.Keys {
+	for _, k := range slices.Concat(store.Keys, Settings) {
 		if k.Name == key {
 			return k.Default
 		}

@@ -141,7 +141,7 @@ func New(opt Options) *Views {
 
 // Module returns the module.
 func (v *Views) Module() module.Module {
-	return module.Module{Name: "views", Buckets: Buckets, Operations: v.mount}
+	return module.Module{Name: "views", Buckets: Buckets, Settings: Settings, Operations: v.mount}
 }
 
 func (v *Views) mount(m *mux.Mux) {

@@ -89,7 +89,7 @@ func newFixture(t *testing.T) *fixture {
 	h.calls["c"] = store.Call{ID: "c", Server: "native", Tool: "chart", By: "ann", State: store.Done, Args: json.RawMessage(`{"q":"in"}`),
 		Result: &store.Result{Raw: json.RawMessage(`{"content":[],"structuredContent":{"text":"</script><script>steal()</script>"}}`)}}
 	h.Views = New(Options{
-		Config: store.Defaults{},
+		Config: store.DefaultsOf(Settings),
 		Calls:  h, Tools: h, Rights: h, Kept: h, Events: h, Now: func() time.Time { return h.now }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 		Widgets: func() string { return h.at },
 		Resource: func(_ context.Context, by store.Caller, c store.Call, uri string) (json.RawMessage, error) {
@@ -345,7 +345,7 @@ func TestNoView(t *testing.T) {
 // own alone; with all the room in use whoever has the most makes way for somebody
 // who has less, and what is refused names the setting.
 func TestTicketsPerPerson(t *testing.T) {
-	v := New(Options{Config: store.Defaults{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	v := New(Options{Config: store.DefaultsOf(Settings), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	hold := func(who string, size int) (string, error) { return v.hold(page{html: make([]byte, size), holder: who}) }
 	has := func(who string) (n int) {
 		for _, p := range v.tickets {

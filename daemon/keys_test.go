@@ -1,16 +1,16 @@
-package settings
+package daemon_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"nize/daemon"
+	"nize/daemon/settings"
+)
 
 // TestKeysStay: a key that a build had is still there, of the same kind, settable
 // by the same people and with the same choices, as COMPATIBILITY.md promises. Keys
@@ -24,7 +24,7 @@ func TestKeysStay(t *testing.T) {
 	}
 	keys := map[string][]string{}
 	var lines strings.Builder
-	for _, k := range allKeys() {
+	for _, k := range settings.Keys(daemon.Settings()) {
 		line := []string{"kind=" + string(k.Kind)}
 		if k.User {
 			line = append(line, "user")
