@@ -43,9 +43,10 @@ type programs struct {
 	gone    chan struct{} // gets one for each request that was cut off
 	said    chan struct{} // gets one when "one " was said
 
-	mu     sync.Mutex // guards what follows
-	summed int        // how often it was to sum up
-	prompt string     // what it was given last that it was to answer
+	mu      sync.Mutex // guards what follows
+	summed  int        // how often it was to sum up
+	prompt  string     // what it was given last that it was to answer
+	summary string     // everything that it was to sum up
 }
 
 var programsEnv = map[string]string{"NIZE_EGRESS_ALLOW": "127.0.0.1", "NIZE_APPROVALS_MODE": "none", "NIZE_BUDGETS_USER_DAILY": "0"}
@@ -100,6 +101,13 @@ func (p *programs) asked() (summed int, prompt string) {
 	return p.summed, p.prompt
 }
 
+// summedUp reports whether a text was in what the model summarized.
+func (p *programs) summedUp(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Contains(p.summary, text)
+}
+
 func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		Messages []struct {
@@ -145,6 +153,7 @@ func (p *programs) model(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	if strings.HasPrefix(req.Messages[0].Content, "You sum up") {
 		p.summed++
+		p.summary += last.Content
 		last.Content = fmt.Sprintf("SUMMARY %d.", p.summed)
 		if strings.Contains(string(raw), "4711") {
 			last.Content += " The code is 4711."
@@ -566,6 +575,49 @@ func TestRoundsAreSummedUp(t *testing.T) {
 	used, err := api.GetUsage.Call(ctx, p.Client, api.GetUsageRequest{By: "team"})
 	if err != nil || len(used.Rows) != 1 || used.Rows[0].Prompt != int64(paid) {
 		t.Errorf("%d tokens were said, the project's usage is %+v, %v", paid, used.Rows, err)
+	}
+}
+
+// What a summary does not cover stays in the prompt, also if a later summary, made when a
+// prompt may be shorter, covers the earlier one.
+func TestRoundsSummarizeAgain(t *testing.T) {
+	t.Parallel()
+	p, ctx, window := openPrograms(t), t.Context(), 8192
+	if _, err := api.SetModel.Call(ctx, p.Client, api.SetModelRequest{Name: "small", Target: "parrots/parrot", Window: &window, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	body := asking("")
+	body["model"], body["max_tokens"] = "small", 1 // an answer that may be long leaves less for the prompt
+	said := func(n int) string { return fmt.Sprintf("message %d %s", n, strings.Repeat("m", 350)) }
+	var before []map[string]any
+	const first = 60
+	for n := range first {
+		before = append(before, map[string]any{"role": "user", "content": said(n)}, map[string]any{"role": "assistant", "content": said(n)})
+	}
+	body["messages"] = append(before, map[string]any{"role": "user", "content": said(first)})
+	once := 0
+	for n := first; ; n++ {
+		a, err := p.round(ctx, body)
+		if err != nil || a.Status != "completed" {
+			t.Fatalf("round %d: %.200v, %v", n, a, err)
+		}
+		summed, prompt := p.asked()
+		for n := range n {
+			if told := fmt.Sprintf("message %d ", n); !strings.Contains(prompt, told) && !p.summedUp(told) {
+				t.Errorf("%sis neither in the prompt nor in a summary", told)
+			}
+		}
+		if n == first {
+			once = summed
+		}
+		if once == 0 || n == 2*first {
+			t.Fatalf("summed up %d times in %d rounds", summed, n-first+1)
+		}
+		if summed > once {
+			return
+		}
+		delete(body, "max_tokens")
+		body["conversation_id"], body["messages"] = a.Conversation, message(said(n+1))
 	}
 }
 

@@ -36,27 +36,14 @@ func (w *work) buildRequest(ctx context.Context, s state, noCalls bool) (Request
 	if system, err = w.fillPrompt(ctx, by, system); err != nil {
 		return Request{}, err
 	}
+	bill := &Bill{By: by, Team: store.TeamOf(by, w.thread.Address), Thread: w.thread.ID, Agent: w.profile.ID}
+	if w.task != nil {
+		bill.Team = w.task.Team
+	}
 	return Request{
-		System: system, Context: w.requestContext(s), Functions: functions, NoCalls: noCalls,
+		Bill: bill, System: system, Context: w.requestContext(s), Functions: functions, NoCalls: noCalls,
 		Locale: w.requestLocale(ctx), Turns: history(s.visibleTurns()), MaxTokens: w.profile.MaxTokens, Temperature: w.profile.Temperature,
 	}, nil
-}
-
-// fitRequest shortens a request until it fits into its model, and frames the data in it.
-// again reports that a summary was stored instead, so the thread must be read again.
-func (w *work) fitRequest(ctx context.Context, s state, req *Request) (again bool, err error) {
-	budget := w.fitting.budget(ctx, w.modelName(), *req)
-	whole := slices.Clone(req.Turns)
-	if shortenResults(req, s.target.N, budget) {
-		if again, err := w.summarize(ctx, s, *req, whole, budget); again || err != nil {
-			return again, err
-		}
-		if dropExchanges(req, s.target.N, budget) {
-			req.Context += droppedNote
-		}
-	}
-	markData(req.Turns)
-	return false, nil
 }
 
 // markData frames data: results and summaries.
@@ -197,7 +184,7 @@ func shortenResults(req *Request, target, budget int) (over bool) {
 		if i >= lastStep {
 			continue
 		}
-		marker := fmt.Sprintf("[%d bytes of an older result are left out]", len(t.Text))
+		marker := Frame(fmt.Sprintf("[%d bytes of an older result are left out]", len(Unframe(t.Text))))
 		if t.Role == store.FromTool && len(marker) < len(t.Text)+attachmentBytes(*t) {
 			size -= turnBytes(*t)
 			t.Text, t.Said, t.Ended, t.Files = marker, store.Text{}, "", nil

@@ -304,8 +304,8 @@ func windowOf(t Target, names []store.ModelName) int {
 // fitTarget drops what doesn't fit into a model with a smaller window than the request was
 // made for: a fallback, or the model of a program's round.
 func (r *Router) fitTarget(t Target, req *Request) {
-	window := t.Window
-	if window == 0 || requestTokens(*req) <= int64(promptTokens(window, req.MaxTokens)) {
+	budget := promptTokens(t.Window, req.MaxTokens)
+	if t.Window == 0 || promptBytes(*req) <= bytesOf(budget) {
 		return
 	}
 	newest := 0
@@ -315,9 +315,9 @@ func (r *Router) fitTarget(t Target, req *Request) {
 		}
 	}
 	req.Turns = slices.Clone(req.Turns)
-	if compactHistory(req, newest, promptTokens(window, req.MaxTokens)) {
+	if compactHistory(req, newest, budget) {
 		req.Context = strings.TrimLeft(strings.TrimSuffix(req.Context, droppedNote)+droppedNote, "\n") // a second fallback may cut the request again
-		r.log().Info("a conversation was cut for a model with a small window", "model", t.Name(), "window", window)
+		r.log().Info("a conversation was cut for a model with a small window", "model", t.Name(), "window", t.Window)
 	}
 }
 

@@ -76,7 +76,7 @@ func (f *Fitting) tighten(req Request, whole []store.Turn, target int) bool {
 	}
 	budget := int(requestTokens(req) * 6 / 10)
 	smaller := req
-	smaller.Turns = whole
+	smaller.Turns = slices.Clone(whole)
 	compactHistory(&smaller, target, budget)
 	if requestTokens(smaller) > requestTokens(req)*9/10 {
 		return false
@@ -85,71 +85,38 @@ func (f *Fitting) tighten(req Request, whole []store.Turn, target int) bool {
 	return true
 }
 
-// Ask asks the named model for the next turn in a program's conversation, whose stored
-// turns are those of the request. If it makes a summary, it passes that to keep, to be
-// stored after them, and the replies for it to paid.
-func (f *Fitting) Ask(ctx context.Context, name string, req Request, keep func(store.Turn), paid func(Reply), delta func(Delta)) (Reply, error) {
-	turns := req.Turns
-	for summed := false; ; {
-		fit, target := req, 0
-		fit.Turns = summedUp(turns)
-		for _, t := range fit.Turns {
-			if t.Role == store.FromUser {
-				target = t.N
-			}
-		}
-		whole, budget := slices.Clone(fit.Turns), f.budget(ctx, name, req)
-		if shortenResults(&fit, target, budget) {
-			if cut := summaryCut(fit, target, budget/2); cut > 0 && !summed {
-				covers := whole[cut-1].N
-				for _, t := range whole[:cut] {
-					covers = max(covers, t.N)
-				}
-				text, model, err := f.summarize(ctx, name, whole[:cut], Request{Locale: req.Locale, Bill: req.Bill}, paid)
-				if err != nil {
-					return Reply{}, err
-				}
-				if summed = true; text != "" {
-					sum := store.Turn{Role: store.FromSummary, Text: text, Model: model, Re: covers}
-					keep(sum)
-					turns = append(slices.Clip(turns), sum)
-					continue
-				}
-			}
-			if dropExchanges(&fit, target, budget) {
-				fit.Context += droppedNote
-			}
-		}
-		markData(fit.Turns)
-		said := false
-		reply, err := f.Models.Generate(ctx, name, fit, func(d Delta) {
-			said = said || d.Text != ""
-			if delta != nil {
-				delta(d)
-			}
-		})
-		if err == nil || said || reply.Text != "" || ctx.Err() != nil || !isTooLong(err) || !f.tighten(fit, whole, target) {
-			return reply, err
-		}
-		summed = false
-	}
+// Prompt asks for the next turn of a conversation.
+type Prompt struct {
+	Model string // its name
+	Request
+	Target int // position of the message that is answered; it and what follows are not summarized
+	// Keep stores a summary of the oldest turns of the request, which takes their place in
+	// later prompts.
+	Keep func(sum store.Turn, of []store.Turn) error
+	Paid func(Reply) // gets each reply for the summary
+	// Send calls the model with the request that fits. shown is the text that was shown,
+	// even with an error.
+	Send func(Request) (reply Reply, shown string, err error)
 }
 
-// summedUp returns turns in which the newest summary replaces what it covers.
-func summedUp(turns []store.Turn) (out []store.Turn) {
-	covered := -1
-	for _, t := range slices.Backward(turns) {
-		if t.Role == store.FromSummary {
-			out, covered = append(out, t), t.Re
-			break
+// Ask makes a prompt fit into its model and sends it. If again is true, the caller must
+// build the prompt anew: a summary was kept, or the service rejected the prompt as too long
+// and the next one will be shorter.
+func (f *Fitting) Ask(ctx context.Context, p Prompt) (reply Reply, shown string, again bool, err error) {
+	budget, whole := f.budget(ctx, p.Model, p.Request), p.Turns
+	p.Turns = slices.Clone(whole)
+	markData(p.Turns) // before it is measured, since the marks are part of the prompt
+	if shortenResults(&p.Request, p.Target, budget) {
+		if kept, err := f.summarize(ctx, p, whole, budget); kept || err != nil {
+			return reply, "", kept, err
+		}
+		if dropExchanges(&p.Request, p.Target, budget) {
+			p.Context += droppedNote
 		}
 	}
-	for _, t := range turns {
-		if t.Role != store.FromSummary && t.N > covered {
-			out = append(out, t)
-		}
-	}
-	return out
+	reply, shown, err = p.Send(p.Request)
+	again = err != nil && shown == "" && ctx.Err() == nil && isTooLong(err) && f.tighten(p.Request, whole, p.Target)
+	return reply, shown, again, err
 }
 
 // promptTokens returns how much of a window a prompt may fill: it leaves room for the
@@ -169,40 +136,33 @@ func (w *work) modelName() string {
 	return w.profile.Model
 }
 
-// summarize summarizes the oldest exchanges of a request that exceeds its budget, and
-// stores the summary. whole are its turns before results were shortened. It returns false
-// if nothing can be summarized, or no model could do it.
-func (w *work) summarize(ctx context.Context, s state, req Request, whole []store.Turn, budget int) (done bool, err error) {
-	cut := summaryCut(req, s.target.N, budget/2)
+// summarize summarizes the oldest exchanges of a prompt that exceeds its budget. whole are
+// its turns before results were shortened. It returns false if nothing can be summarized,
+// or no model could do it.
+func (f *Fitting) summarize(ctx context.Context, p Prompt, whole []store.Turn, budget int) (kept bool, err error) {
+	cut := summaryCut(p.Request, p.Target, budget/2)
 	if cut == 0 {
 		return false, nil
 	}
-	covers := -1
+	sum := store.Turn{Role: store.FromSummary, Re: -1}
 	for _, t := range whole[:cut] {
 		if t.Role == store.FromUser || t.Role == store.FromModel {
-			covers = max(covers, t.N)
+			sum.Re = max(sum.Re, t.N)
 		}
 	}
-	by := s.target.By
-	text, model, err := w.fitting.summarize(ctx, w.modelName(), whole[:cut], Request{Locale: req.Locale,
-		Bill: &Bill{By: by, Team: store.TeamOf(by, w.thread.Address), Thread: w.thread.ID, Agent: w.profile.ID}}, func(Reply) {})
-	if err != nil || text == "" {
+	sum.Text, sum.Model, err = f.write(ctx, p, whole[:cut])
+	if err != nil || sum.Text == "" {
 		return false, err
 	}
-	t := store.Turn{Role: store.FromSummary, Text: text, Model: model, Re: covers}
-	if holdsPrivate(whole[:cut], by.User) {
-		t.For = by.User
-	}
-	_, err = w.appendTurn(ctx, s, t)
-	return true, err
+	return true, p.Keep(sum, whole[:cut])
 }
 
-// summarize returns a model's summary of turns, or "" if that failed; replies go to paid.
-// name is the model of the conversation.
-func (f *Fitting) summarize(ctx context.Context, name string, turns []store.Turn, ask Request, paid func(Reply)) (text, model string, err error) {
+// write returns a model's summary of turns of a prompt, or "" if that failed.
+func (f *Fitting) write(ctx context.Context, p Prompt, turns []store.Turn) (text, model string, err error) {
 	if f.unsummed {
 		return "", "", nil
 	}
+	name := p.Model
 	if by := f.Config.Get("", "agent.summary.model"); by != "" {
 		name = by
 	}
@@ -210,7 +170,7 @@ func (f *Fitting) summarize(ctx context.Context, name string, turns []store.Turn
 	if f.tight > 0 {
 		room = min(room, bytesOf(f.tight))
 	}
-	ask.System, ask.MaxTokens = summaryPrompt, summaryTokens
+	ask := Request{System: summaryPrompt, Locale: p.Locale, MaxTokens: summaryTokens, Bill: p.Bill}
 	last := turns[len(turns)-1]
 	for piece := range pieces(turns, room) {
 		if text != "" {
@@ -218,7 +178,7 @@ func (f *Fitting) summarize(ctx context.Context, name string, turns []store.Turn
 		}
 		ask.Turns = []store.Turn{{Thread: last.Thread, Role: store.FromUser, By: ask.Bill.By, At: last.At, Text: piece}}
 		reply, err := f.Models.Generate(ctx, name, ask, nil)
-		paid(reply)
+		p.Paid(reply)
 		if err == nil {
 			reply, err = CheckReply(reply)
 		}

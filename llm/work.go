@@ -205,22 +205,27 @@ func (w *work) generate(ctx context.Context, s state) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	whole := slices.Clone(req.Turns)
-	again, err := w.fitRequest(ctx, s, &req)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return false, w.stopTurn(ctx, s, "")
-	case again || err != nil:
-		return again, err
-	}
-	s.private = holdsPrivate(req.Turns, s.target.By.User)
-	reply, text, err := w.askModel(ctx, s, req)
+	var unkept error
+	reply, text, again, err := w.fitting.Ask(ctx, Prompt{
+		Model: w.modelName(), Request: req, Target: s.target.N, Paid: w.paid,
+		Keep: func(sum store.Turn, of []store.Turn) error {
+			if holdsPrivate(of, s.target.By.User) {
+				sum.For = s.target.By.User
+			}
+			_, unkept = w.appendTurn(ctx, s, sum)
+			return unkept
+		},
+		Send: func(req Request) (Reply, string, error) {
+			s.private = holdsPrivate(req.Turns, s.target.By.User)
+			return w.askModel(ctx, s, req)
+		},
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, w.stopTurn(ctx, s, text)
-	case outage.Is(err): // the call could not be booked: ask again later
+	case unkept != nil || outage.Is(err): // the call could not be booked: ask again later
 		return false, err
-	case err != nil && text == "" && isTooLong(err) && w.fitting.tighten(req, whole, s.target.N):
+	case again:
 		return true, nil
 	case err != nil:
 		return true, w.reportFailure(ctx, s, text, err)
@@ -308,26 +313,16 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 		shown.WriteString(d.Text)
 		w.sendProgress(s.markPrivate(store.Progress{Kind: "text", Turn: w.turnID(s), Delta: d.Text}))
 	}
-	model := w.thread.Model
-	chosen := model != "" || w.profile.Model == "" // by the person instead of the agent's author
-	if model == "" {
-		model = w.profile.Model
-	}
-	by := s.target.By
-	if chosen && w.MayAsk != nil && w.task == nil { // programs may use every model
+	model, by := w.modelName(), s.target.By
+	chosen := w.thread.Model != "" || w.profile.Model == "" // by the person instead of the agent's author
+	if chosen && w.MayAsk != nil && w.task == nil {         // programs may use every model
 		if err := w.MayAsk(ctx, by, w.groupsOf(ctx, by), model); err != nil {
 			return reply, "", err
 		}
 	}
-	req.Bill = &Bill{By: by, Team: store.TeamOf(by, w.thread.Address), Thread: w.thread.ID, Agent: w.profile.ID}
-	if w.task != nil {
-		req.Bill.Team = w.task.Team
-	}
 	for range 2 {
 		reply, err = w.Models.Generate(ctx, model, req, delta)
-		if w.task != nil {
-			w.task.Counted(reply)
-		}
+		w.paid(reply)
 		for _, b := range reply.Crossed {
 			warning := budgetWarning(b, w.zone(), w.forAdmin(s))
 			w.sendProgress(s.markPrivate(store.Progress{Kind: "notice", Text: warning.String(), Said: warning}))
@@ -342,6 +337,13 @@ func (w *work) askModel(ctx context.Context, s state, req Request) (reply Reply,
 		}
 	}
 	return reply, shown.String(), err
+}
+
+// paid passes a reply to the program whose task this is.
+func (w *work) paid(reply Reply) {
+	if w.task != nil {
+		w.task.Counted(reply)
+	}
 }
 
 // forAdmin reports whether only admins read the answer; in a channel, others do too.

@@ -139,10 +139,23 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	for i, t := range s.Tools {
 		functions[i] = t.Function
 	}
-	req := llm.Request{System: s.System, Turns: ownTurns(s.turns), Functions: functions, MaxTokens: s.MaxTokens, Temperature: s.Temperature,
+	req := llm.Request{System: s.System, Functions: functions, MaxTokens: s.MaxTokens, Temperature: s.Temperature,
 		Bill: &llm.Bill{By: by, Team: by.User, Thread: s.Conversation}}
 	fitting := llm.Fitting{Models: e.Models, Config: e.Config, Window: e.Window, ContextTokens: llm.DefaultContextTokens, Log: e.Log}
-	reply, err := fitting.Ask(ctx, s.Model, req, s.say, s.count, func(d llm.Delta) { l.addText(d.Text) })
+	prompt := llm.Prompt{Model: s.Model, Request: req, Keep: s.keep, Paid: s.count, Send: func(req llm.Request) (llm.Reply, string, error) {
+		var shown strings.Builder
+		reply, err := e.Models.Generate(ctx, s.Model, req, func(d llm.Delta) {
+			shown.WriteString(d.Text)
+			l.addText(d.Text)
+		})
+		return reply, cmp.Or(shown.String(), reply.Text), err
+	}}
+	var reply llm.Reply
+	var err error
+	for again := true; again; {
+		prompt.Turns, prompt.Target = promptTurns(s.turns)
+		reply, _, again, err = fitting.Ask(ctx, prompt)
+	}
 	s.count(reply)
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller has disconnected; the work so far is in the conversation
@@ -182,9 +195,37 @@ func (e *Engine) step(ctx context.Context, of project.Project, s *state, l *live
 	return e.publish(ctx, s, l) // before any of them runs
 }
 
-// ownTurns removes the turns of agents.
-func ownTurns(turns []store.Turn) []store.Turn {
-	return slices.DeleteFunc(slices.Clone(turns), func(t store.Turn) bool { return t.In != "" })
+// promptTurns returns the turns for the model, and the position of the last message among
+// them. It leaves out those of agents, and the newest summary replaces what it covers.
+func promptTurns(turns []store.Turn) (out []store.Turn, last int) {
+	covered := -1
+	for _, t := range slices.Backward(turns) {
+		if t.Role == store.FromSummary {
+			out, covered = append(out, t), t.Re
+			break
+		}
+	}
+	for _, t := range turns {
+		if t.Role == store.FromSummary || t.N <= covered || t.In != "" {
+			continue
+		}
+		if out = append(out, t); t.Role == store.FromUser {
+			last = t.N
+		}
+	}
+	return out, last
+}
+
+// keep appends a summary. It also covers the results in of, but not what is between the
+// turns of an earlier summary and that summary, which is stored after them.
+func (s *state) keep(sum store.Turn, of []store.Turn) error {
+	for _, t := range of {
+		if t.Role != store.FromSummary {
+			sum.Re = max(sum.Re, t.N)
+		}
+	}
+	s.say(sum)
+	return nil
 }
 
 func (s *state) count(reply llm.Reply) {
