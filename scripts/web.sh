@@ -7,7 +7,8 @@
 # early, an approval shown in three tabs, edited arguments, a restart of nized with an open
 # card, an input method, a dark phone screen in Chinese, keys, signing out, a streamed
 # answer; cards with every kind of form, run together, standing answers, hostile cards,
-# results of 200 KB, notifications; views of tools, on the page and in another host. axe
+# results of 200 KB, notifications; views of tools, on the page and in another host; where
+# the focus goes, whether long words fit, and what people's tasks take in clicks. axe
 # checks each state; screenshots are saved in NIZE_SHOTS, or else in a temporary
 # directory. ONLY selects one test file.
 #
