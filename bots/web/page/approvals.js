@@ -68,7 +68,8 @@ export function Approvals({ waiting, tick }) {
   const yours = (cards ?? []).filter((c) => !others.includes(c))
   const open = yours.filter((c) => !c.words.settled)
   const people = [...new Map(open.map((c) => [c.requester, c.by]))].map(([id, name]) => ({ id, name, n: open.filter((c) => c.requester === id).length }))
-  const only = people.some((p) => p.id === whose) ? whose : ''
+  const chosen = people.length > 1 && (open.length > many || whose) // a choice that was made can be taken back
+  const only = chosen && people.some((p) => p.id === whose) ? whose : ''
   /** @param {string} id @param {any} name @param {number} n */
   const chip = (id, name, n) => html`<button type="button" key=${id} class="chip" aria-pressed=${only === id} onClick=${() => setWhose(id)}><bdi>${name}</bdi> <span class="of-them">${n}</span></button>`
   const earlier = decided.filter((c) => !yours.some((o) => o.call === c.call))
@@ -78,7 +79,7 @@ export function Approvals({ waiting, tick }) {
       <h2 class="visually-hidden">${t('Calls')}</h2>
       ${failed ? html`<p class="problem" role="alert">${failed}</p>` : ''}
       ${cards && !cards.some((c) => !c.words.settled) ? html`<div class="nothing"><p><strong>${t('No pending approvals.')}</strong></p><p class="dim">${t('Calls that need your approval appear here: from your conversations on any platform, from your MCP clients, and from people whose calls you approve.')}</p></div>` : ''}
-      ${people.length > 1 && open.length > many ? html`<div class="whose" role="group" aria-label=${t('Whose')}>${chip('', t('Everybody\u2019s'), open.length)}${people.map((p) => chip(p.id, p.name, p.n))}</div>` : ''}
+      ${chosen ? html`<div class="whose" role="group" aria-label=${t('Whose')}>${chip('', t('Everybody\u2019s'), open.length)}${people.map((p) => chip(p.id, p.name, p.n))}</div>` : ''}
       ${yours.filter((c) => !only || c.requester === only).map(one)}
       ${others.length ? html`<h2>${t('For others to decide')}</h2>` : ''}
       ${others.map(one)}
