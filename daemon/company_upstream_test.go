@@ -42,7 +42,7 @@ func (a *acme) allow(s *authtest.Service) {
 // trusts checks an assertion as the tracker's authorization server does.
 func (a *acme) trusts(s *authtest.Service) func(assertion, client string) (string, error) {
 	return func(assertion, client string) (string, error) {
-		token, err := jose.ParseSigned(assertion, []jose.SignatureAlgorithm{jose.ES256})
+		token, err := jose.ParseSignedCompact(assertion, []jose.SignatureAlgorithm{jose.ES256})
 		if err != nil {
 			return "", err
 		}

@@ -286,7 +286,7 @@ func (p *Provider) exchangeLocked(w http.ResponseWriter, f url.Values) {
 		Expires  int64  `json:"exp"`
 	}
 	now := time.Now().Add(p.ahead)
-	token, err := jose.ParseSigned(f.Get("subject_token"), []jose.SignatureAlgorithm{jose.ES256})
+	token, err := jose.ParseSignedCompact(f.Get("subject_token"), []jose.SignatureAlgorithm{jose.ES256})
 	if err == nil {
 		var body []byte
 		if body, err = token.Verify(p.key.Public()); err == nil {
