@@ -106,7 +106,7 @@ func newRefusals(t *testing.T) *refusals {
 	_, err = w.gateway.Decide(ctx, r.ben, r.done.ID, store.Decision{Verb: store.Deny})
 	must(err)
 	r.commands.Add(bots.CoreCommands(r.commands, bots.Core{Threads: w.db, Claims: w.db, Handler: w.conversation, Calls: w.db, Cards: w.conversation})...)
-	r.commands.Add(w.newCommands().List()...)
+	r.commands.Add(w.ops.commands(w.newCommands())...)
 	return r
 }
 

@@ -188,6 +188,8 @@ var Keys = []Key{
 	{Name: "theme", Category: AboutChat, Label: Textf("Theme"), Kind: KindEnum, Default: Auto, Choices: []string{Auto, "light", "dark"}, User: true, Help: Textf("light or dark pages in the browser; auto follows the system")},
 	{Name: "timezone", Category: AboutChat, Label: Textf("Time zone"), Kind: KindZone, Default: Auto, User: true, Help: Textf("zone of times in chats, such as Asia/Taipei; auto takes the chat's. A person's own setting wins over the chat's, which wins over the system's")},
 	{Name: "web.enabled", Category: AboutClients, Label: Textf("Chat page in the browser"), Kind: KindBool, Default: "true", Help: Textf("serve the chat page at /app/, for people who sign in with their browser")},
+	{Name: "web.session_idle", Category: AboutClients, Label: Textf("Idle browser sessions"), Kind: KindDuration, Default: "7d", Min: 300, Max: 90 * 86400, Help: Textf("how long a browser stays signed in that is not used")},
+	{Name: "web.session_max", Category: AboutClients, Label: Textf("Longest browser session"), Kind: KindDuration, Default: "30d", Min: 300, Max: 90 * 86400, Help: Textf("how long a browser stays signed in at most")},
 }
 
 // FindKey returns the key of that name in [Keys]. If there is none, the error suggests the nearest.
