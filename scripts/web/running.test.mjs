@@ -152,6 +152,13 @@ test('views of calls that run', async () => {
     view = await shown(place)
     await told(view, 2)
   }
+  // What was typed while the quiet view left is in the field, since a new conversation has
+  // the focus there.
+  await page.evaluate(() => {
+    const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('#message'))
+    field.value = ''
+    field.dispatchEvent(new Event('input', { bubbles: true }))
+  })
   await page.keyboard.type('what a person writes')
   assert.equal(await page.inputValue('#message'), 'what a person writes')
   assert.deepEqual(said.filter((text) => /^a (key|take)$/.test(text)), ['a take'], 'a view that leaves had a key, or took the keyboard again')
