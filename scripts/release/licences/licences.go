@@ -1,8 +1,7 @@
-// Package licences finds the licences of everything that nize distributes beside its own
-// code, and refuses those that are not allowed.
+// Package licences checks the licences of what nize distributes beside its own code.
 //
-// These are the Go modules that the programs link in, the packages that the chat page
-// vendors, and the tables that are embedded. It needs the modules in Go's module cache and
+// It refuses those that are not allowed. It reads those of the Go modules that the programs link in,
+// of the packages that the chat page vendors, and of the tables that are embedded. It needs the modules in Go's module cache and
 // no network.
 package licences
 
