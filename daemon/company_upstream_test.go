@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -67,15 +66,11 @@ func (a *acme) trusts(s *authtest.Service) func(assertion, client string) (strin
 	}
 }
 
-// use calls echo of the tracker as a user over MCP, and returns what the client gets.
-func (a *acme) use(user string) string {
+// use calls echo of the tracker over MCP with a token, and returns what the client gets.
+func (a *acme) use(token string) string {
 	a.t.Helper()
-	made, err := api.CreateToken.Call(a.t.Context(), a.Client, api.CreateTokenRequest{Name: rand.Text(), User: user, Audience: store.ForMCP})
-	if err != nil {
-		a.t.Fatal(err)
-	}
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(a.t.Context(), &sdk.StreamableClientTransport{
-		Endpoint: "http://" + a.listens(a.t) + "/mcp", HTTPClient: &http.Client{Transport: withToken{made.Secret.Reveal(), http.DefaultTransport}}}, nil)
+		Endpoint: "http://" + a.listens(a.t) + "/mcp", HTTPClient: &http.Client{Transport: withToken{token, http.DefaultTransport}}}, nil)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -105,11 +100,19 @@ func TestCompanyAtServers(t *testing.T) {
 			a.allow(elsewhere)
 			a.idp.Refreshes(refresh)
 			ctx := t.Context()
+			tokens := map[string]string{} // by person
 			wants := func(who, text string) {
 				t.Helper()
+				if tokens[who] == "" {
+					made, err := api.CreateToken.Call(ctx, a.Client, api.CreateTokenRequest{Name: "for-" + who, User: who, Audience: store.ForMCP})
+					if err != nil {
+						t.Fatal(err)
+					}
+					tokens[who] = made.Secret.Reveal()
+				}
 				got := ""
 				for range 1000 { // a failed attempt counts for the calls of the next 100 ms
-					if got = a.use(who); strings.Contains(got, text) {
+					if got = a.use(tokens[who]); strings.Contains(got, text) {
 						return
 					}
 				}
