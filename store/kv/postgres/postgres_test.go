@@ -345,8 +345,13 @@ func TestRestart(t *testing.T) {
 	for _, _, n := first.Where(); n != 1; _, _, n = first.Where() {
 		<-time.After(beat / 10)
 	}
-	if err := postgrestest.Ask("select pg_terminate_backend(pid) from pg_stat_activity where datname = '" + first.config.Database + "'"); err != nil {
-		t.Fatal(err)
+	// A restart ends all connections at once. Ended one by one, that of the second could ask
+	// for the lock between the end of the first one's and its own, so it goes before.
+	end := "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = '" + first.config.Database + "'"
+	for _, all := range []string{end + " and pid not in (select pid from pg_locks where locktype = 'advisory' and granted)", end} {
+		if err := postgrestest.Ask(all); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for works := ""; works == ""; {
 		<-time.After(beat / 10)
