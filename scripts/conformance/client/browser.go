@@ -73,7 +73,10 @@ func (b *browser) logInOnce(ctx context.Context, db *database.DB) error {
 			return fmt.Errorf("after the server was set up for logins: %w", err)
 		}
 	}
-	given := suiteContext()
+	given, err := suiteContext()
+	if err != nil {
+		return err
+	}
 	ask := login.Ask{Redirect: redirect, Document: document, ClientID: given.ID, Secret: store.NewSecret(given.Secret)}
 	shared := store.ParseHolder("")
 	if given.IDToken != "" {
@@ -111,16 +114,21 @@ type given struct {
 	TokenEndpoint string `json:"idp_token_endpoint"`
 }
 
-func suiteContext() (g given) {
-	_ = json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &g) // most scenarios have none
-	return g
+func suiteContext() (g given, err error) {
+	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" { // most scenarios have none
+		err = json.Unmarshal([]byte(text), &g)
+	}
+	return g, err
 }
 
 // provider is the suite's identity provider, at which a person is signed in.
 type provider struct{ http *http.Client }
 
 func (p provider) Assertion(ctx context.Context, _ string, want oauth.AssertionRequest) (store.Secret, error) {
-	g := suiteContext()
+	g, err := suiteContext()
+	if err != nil {
+		return store.Secret{}, err
+	}
 	exchange := oauth.Exchange{HTTP: p.http, URL: g.TokenEndpoint, Client: g.Provider}
 	return exchange.Assertion(ctx, store.NewSecret(g.IDToken), want)
 }
