@@ -54,7 +54,7 @@ func (c *Company) Assertion(ctx context.Context, user string, want upstream.Asse
 func (c *Company) idToken(ctx context.Context, p *party, user string) (none store.Secret, err error) {
 	signIn := &store.CallError{Code: store.CodeUnavailable, Message: identity.NotSignedIn}
 	m, err := c.Store.MembershipOf(ctx, user)
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // a program has no account
 		return none, err
 	}
 	if m.Identity == "" || m.Identity != identity.Of(p.Issuer, m.Subject) {
@@ -81,7 +81,7 @@ func (c *Company) idToken(ctx context.Context, p *party, user string) (none stor
 			return none, err
 		}
 		if raw, _ = token.Extra("id_token").(string); raw == "" {
-			return none, fmt.Errorf("the provider %s sends no ID token for a refresh token", p.Name)
+			return none, fmt.Errorf("the provider %s sends no ID token for a refresh token; without the scope offline_access nize uses the one of the last sign-in", p.Name)
 		}
 	}
 	if raw == "" {

@@ -306,8 +306,8 @@ func (p *Approvers) Describe(ctx context.Context, c store.Call) ([]store.Approve
 	return out, nil
 }
 
-// namesOf returns the names of those users who have a place and whom a word of a call's
-// policy stands for.
+// namesOf returns the names of the users that one word of a call's policy means and that
+// have a place to decide.
 func (p *Approvers) namesOf(ctx context.Context, c store.Call, who store.Policy, users []store.User) (names []string) {
 	at := place{who: string(who)}
 	if who != store.ByAdmins {

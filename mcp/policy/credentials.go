@@ -72,7 +72,7 @@ func (p *Engine) RunsAs(ctx context.Context, by store.Caller, t *Tool) (RunsAs, 
 // signs people in.
 func (p *Engine) runsAsCompany(ctx context.Context, by store.Caller) (RunsAs, error) {
 	u, err := p.store.GetUser(ctx, by.User)
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // a program has no account
 		return RunsAs{}, fmt.Errorf("reading user %s: %w", by.User, err)
 	}
 	if !slices.ContainsFunc(u.Identities, func(id string) bool { return strings.HasPrefix(id, identity.Prefix) }) {

@@ -51,7 +51,7 @@ func (l *Logins) Begin(ctx context.Context, by store.Caller, server store.Server
 		return nil, fmt.Errorf("server %s: %w", server.Name, err)
 	}
 	if s.Authorization == "" {
-		return nil, store.Mark(fmt.Errorf("%s signs nobody in with a browser, only a company's identity provider does: nizectl servers edit %s --auth user-oauth --enterprise", s.Issuer, server.Name), store.ErrRefused)
+		return nil, store.Mark(fmt.Errorf("%s does not sign people in with a browser; a company's identity provider can: nizectl servers edit %s --auth user-oauth --enterprise", s.Issuer, server.Name), store.ErrRefused)
 	}
 	before, err := l.Show(ctx, server.Name, h)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -13,8 +13,8 @@ import (
 
 // A server with the field Enterprise gets its tokens without a browser: the company's
 // identity provider issues an assertion about a person for the server's authorization
-// server, which exchanges it for a token. The provider decides about each token anew, so a
-// person who left the company loses access when their token ends.
+// server, which exchanges it for a token. The provider decides about each token anew. If a
+// person leaves the company, their access ends with their last token.
 //
 // A server chooses its authorization server itself. An assertion is requested only for the
 // one that an admin accepted with [Logins.Adopt]; any other one needs an admin again.

@@ -17,7 +17,7 @@
 //     have invalidated the old token.
 //   - After a 401, one refresh and one retry are made. If the server still rejects the login,
 //     or the refresh token is rejected, the login is lost: its record stays and says
-//     so, and it is not used again. Only [Logins.Finish] replaces it.
+//     so, and it is not used again. Only [Logins.Keep] and [Logins.Join] replace it.
 //   - No function waits for a person.
 package login
 

@@ -19,6 +19,8 @@
 // Nothing else of them is used, because services that people use do not keep to the letter:
 // oauthex refuses their documents and registrations, x/oauth2 their tokens, and it can't
 // send the resource with a refresh. Both accept what is refused here (TestOfTheLibraries).
+// A company's identity provider keeps to the letter, so x/oauth2 sends what it is asked for
+// (assertion.go).
 package oauth
 
 import (

@@ -1,8 +1,8 @@
 // Package licences checks the licences of what nize distributes beside its own code.
 //
-// It refuses those that are not allowed. It reads those of the Go modules that the programs link in,
-// of the packages that the chat page vendors, and of the tables that are embedded. It needs the modules in Go's module cache and
-// no network.
+// It refuses those that are not allowed. It reads those of the Go modules that the programs
+// link in, of the packages that the chat page vendors, and of the tables that are embedded.
+// It needs the modules in Go's module cache and no network.
 package licences
 
 import (
